@@ -1,0 +1,46 @@
+# The face of the build: Meson does the work. Every target can be the first command after a clone
+# on a bare Debian 12; what it needs is installed by name (root or sudo). `make help` lists them.
+PREFIX ?= /usr/local
+DESTDIR ?=
+DEPS ?= tools/install-deps # `make DEPS=true` installs nothing
+MESON ?= meson
+
+all: ## build the program: build/sluice
+	@$(DEPS) build
+	@test -f build/build.ninja || $(MESON) setup build
+	@ninja -C build
+
+demo: ## build it and watch it work
+	@$(DEPS) demo
+	@$(MAKE) --no-print-directory all
+	@demo/demo
+
+check: ## all tests, with sanitizers and valgrind; tests/run-all --help for parts of it
+	@$(DEPS) check
+	@tests/run-all
+
+valgrind: ## every test, C and end-to-end, under valgrind
+	@$(DEPS) check
+	@tests/run-all --only valgrind --full
+
+bench: ## measure; results go to bench/results
+	@$(DEPS) bench
+	@$(MAKE) --no-print-directory all
+	@bench/run
+
+install: all ## to DESTDIR/PREFIX
+	@$(MESON) configure build -Dprefix=$(PREFIX)
+	@DESTDIR=$(DESTDIR) $(MESON) install -C build
+	@test -n "$(DESTDIR)" || ldconfig 2>/dev/null || true
+
+fmt: ## format all C files
+	@$(DEPS) fmt
+	@git ls-files -z '*.c' '*.h' | xargs -0 clang-format -i
+
+clean: ## remove every build folder
+	@rm -rf build build-*
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+
+.PHONY: all demo check valgrind bench install fmt clean help

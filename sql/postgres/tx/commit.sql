@@ -1,0 +1,3 @@
+-- in:  none
+-- out: none
+COMMIT;

@@ -1,0 +1,73 @@
+-- Version 1: the outbox, its dead letters, and what is known about both.
+-- The words sluice_outbox..., the column names and sluice_lanes are replaced by what is configured.
+-- Times are text in UTC, 'YYYY-MM-DD HH:MM:SS.SSS'; a producer may write any form that SQLite reads.
+
+CREATE TABLE IF NOT EXISTS sluice_outbox_meta (
+    name  TEXT PRIMARY KEY NOT NULL,
+    value TEXT NOT NULL
+);
+
+-- AUTOINCREMENT: without it an id would be given again once its row is gone.
+CREATE TABLE IF NOT EXISTS sluice_outbox (
+    id              INTEGER PRIMARY KEY AUTOINCREMENT,
+    topic           TEXT NOT NULL CONSTRAINT sluice_outbox_ck_topic CHECK (topic <> ''),
+    entity_key      TEXT CONSTRAINT sluice_outbox_ck_key CHECK (
+                        entity_key IS NULL
+                        OR (typeof(entity_key) = 'text' AND length(CAST(entity_key AS BLOB)) <= 512)),
+    event_type      TEXT NOT NULL DEFAULT '',
+    payload         BLOB NOT NULL,
+    content_type    TEXT NOT NULL DEFAULT 'application/json',
+    headers         TEXT CONSTRAINT sluice_outbox_ck_headers CHECK (
+                        headers IS NULL OR (json_valid(headers) AND json_type(headers) = 'object')),
+    idempotency_key TEXT CONSTRAINT sluice_outbox_ck_idempotency CHECK (
+                        length(CAST(idempotency_key AS BLOB)) <= 512),
+    created_at      TEXT NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now')),
+    available_at    TEXT NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now'))
+                    CONSTRAINT sluice_outbox_ck_available CHECK (julianday(available_at) IS NOT NULL),
+    -- SQLite has no hash function: a polynomial over the ends of the key, where keys differ.
+    -- Without a key there is no order: spread by id.
+    lane            INTEGER GENERATED ALWAYS AS (
+                        CASE WHEN entity_key IS NULL THEN id ELSE
+                          ( length(entity_key)
+                          + ifnull(unicode(substr(entity_key, -1, 1)), 0) * 31
+                          + ifnull(unicode(substr(entity_key, -2, 1)), 0) * 1009
+                          + ifnull(unicode(substr(entity_key, -3, 1)), 0) * 30011
+                          + ifnull(unicode(substr(entity_key, -4, 1)), 0) * 900001
+                          + ifnull(unicode(substr(entity_key, -5, 1)), 0) * 27000011
+                          + ifnull(unicode(substr(entity_key, -6, 1)), 0) * 810000023
+                          + ifnull(unicode(substr(entity_key, 1, 1)), 0) * 131
+                          + ifnull(unicode(substr(entity_key, 2, 1)), 0) * 17159
+                          + ifnull(unicode(substr(entity_key, 3, 1)), 0) * 2248091
+                          + ifnull(unicode(substr(entity_key, 4, 1)), 0) * 294499921
+                          ) % 1000003
+                        END % sluice_lanes
+                    ) VIRTUAL,
+    attempts        INTEGER NOT NULL DEFAULT 0,
+    last_error      TEXT,
+    leased_until    TEXT,
+    epoch           INTEGER NOT NULL DEFAULT 0,
+    worker          TEXT
+);
+
+CREATE UNIQUE INDEX IF NOT EXISTS sluice_outbox_ix_idempotency
+    ON sluice_outbox (idempotency_key) WHERE idempotency_key IS NOT NULL;
+
+CREATE TABLE IF NOT EXISTS sluice_outbox_dead (
+    id              INTEGER PRIMARY KEY,
+    topic           TEXT NOT NULL,
+    entity_key      TEXT,
+    event_type      TEXT NOT NULL,
+    payload         BLOB NOT NULL,
+    content_type    TEXT NOT NULL,
+    headers         TEXT,
+    idempotency_key TEXT,
+    created_at      TEXT NOT NULL,
+    died_at         TEXT NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now')),
+    attempts        INTEGER NOT NULL,
+    last_error      TEXT,
+    epoch           INTEGER NOT NULL
+);
+
+INSERT INTO sluice_outbox_meta (name, value)
+VALUES ('schema_version', '1'), ('lanes', CAST(sluice_lanes AS TEXT))
+ON CONFLICT DO NOTHING;

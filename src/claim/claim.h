@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How workers share one table: a strategy is one file behind one table of functions. It is mostly
+ * SQL; the C only orders the statements. A claim belongs to one worker, that is to one thread and
+ * one connection.
+ *
+ *   take    fills an empty batch with at most `max` messages that this worker, and nobody else, may
+ *           deliver now; none is no error. Messages come in the order of their ids.
+ *   hold    are they still ours? Called often while the sink works; renews when that is due, and
+ *           otherwise costs nothing. SL_AGAIN: the claim is lost or can no longer be trusted.
+ *   trusted until when (sl_now_ns) messages of the batch may be sent without asking again; counted
+ *           from before the request that gained the claim. Checked right before each send.
+ *   settle  writes every verdict and lets go of the claim. SL_SENT goes from the table, SL_RETRY
+ *           and SL_UNKNOWN come back after their delay, SL_DEAD moves to the dead letters,
+ *           SL_RELEASED comes back as if never taken, SL_HELD stays as it is. What someone else
+ *           has taken over meanwhile is left alone, and counted in *lost.
+ *
+ * After any failure the claim is void: close it, and the connection; what was taken comes back by
+ * itself.
+ */
+#ifndef SL_CLAIM_CLAIM_H
+#define SL_CLAIM_CLAIM_H
+
+#include "core/batch.h"
+#include "core/err.h"
+#include "db/db.h"
+
+typedef enum sl_hold { SL_HOLD_LEASE, SL_HOLD_TRANSACTION } sl_hold;
+
+typedef struct sl_claim_conf {
+    const char *worker; /* "node/3": who holds it, for people */
+    int64_t batch_bytes;
+    int64_t lease_ns;
+    sl_hold hold;
+    int64_t retry_base_ns; /* delay after the first failure; doubles */
+    int64_t retry_max_ns;
+} sl_claim_conf;
+
+typedef struct sl_claim_ops sl_claim_ops;
+
+typedef struct sl_claim {
+    const sl_claim_ops *ops;
+} sl_claim; /* a strategy's struct begins with it */
+
+struct sl_claim_ops {
+    const char *name; /* "skip-locked" */
+    bool ordered;     /* keeps the order of a key */
+    /* Prepares every statement it will need: a wrong schema fails here, not at 3 a.m. The
+     * connection stays the caller's. */
+    SL_CHECK sl_rc (*open)(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl_err *err);
+    SL_CHECK sl_rc (*take)(sl_claim *c, sl_batch *b, int64_t max, sl_err *err);
+    SL_CHECK sl_rc (*hold)(sl_claim *c, const sl_batch *b, sl_err *err);
+    int64_t (*trusted_ns)(const sl_claim *c);
+    SL_CHECK sl_rc (*settle)(sl_claim *c, sl_batch *b, size_t *lost, sl_err *err);
+    void (*close)(sl_claim *c);
+};
+
+/* All strategies, ended by NULL. */
+extern const sl_claim_ops *const sl_claim_all[];
+const sl_claim_ops *sl_claim_named(const char *name);
+
+#endif

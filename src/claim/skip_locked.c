@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * skip-locked: any worker takes any message. No order is promised, in exchange nothing is ever
+ * waited for. Two ways to hold what was taken:
+ *
+ *   transaction  the rows stay locked in an open transaction until the verdict. One write per
+ *                message, and a crash frees them at once. The transaction is bounded by `lease`,
+ *                on both sides: the server ends one that idles longer.
+ *   lease        the rows are marked with an end on the database's clock and with an epoch, and
+ *                the transaction is over before anything is sent. Renewed after a third of it.
+ */
+#include "claim/claim.h"
+#include "claim/lease.h"
+#include "claim/rows.h"
+#include "claim/settle.h"
+#include "core/clock.h"
+#include "core/mem.h"
+
+typedef struct skip_claim {
+    sl_claim base;
+    sl_db *db;
+    sl_claim_conf conf;
+    bool in_transaction;
+    int64_t asked_ns; /* just before the request that gained or renewed the claim */
+} skip_claim;
+
+extern const sl_claim_ops sl_claim_skip_locked;
+
+static skip_claim *skip_of(sl_claim *c)
+{
+    return (skip_claim *)c;
+}
+
+/* What a send may still take when the trust has just been checked. */
+static int64_t margin_ns(const skip_claim *c)
+{
+    int64_t tenth = c->conf.lease_ns / 10;
+    return tenth < 2 * SL_SEC ? tenth : 2 * SL_SEC;
+}
+
+static int64_t skip_trusted(const sl_claim *c)
+{
+    const skip_claim *s = (const skip_claim *)c;
+    return s->asked_ns + s->conf.lease_ns - margin_ns(s);
+}
+
+static sl_rc take_locked(skip_claim *c, sl_batch *b, int64_t max, sl_err *err)
+{
+    sl_val in[] = { sl_int(max), sl_int(c->conf.batch_bytes) };
+    sl_call calls[] = {
+        { .stmt = sl_db_stmt(c->db, "tx/begin") },
+        { .stmt = sl_db_stmt(c->db, "skip_locked/take"), .in = in, .row = sl_claim_row, .ctx = b },
+    };
+    sl_rc rc = c->db->ops->run(c->db, calls, 2, err);
+    c->in_transaction = rc == SL_OK && b->count > 0;
+    if (rc == SL_OK && b->count == 0)
+        rc = sl_db_run1(c->db, "tx/commit", NULL, NULL, NULL, NULL, err);
+    return rc;
+}
+
+static sl_rc take_leased(skip_claim *c, sl_batch *b, int64_t max, sl_err *err)
+{
+    sl_val in[] = { sl_int(max), sl_int(c->conf.batch_bytes), sl_int(c->conf.lease_ns / 1000),
+                    sl_text(sl_str_of(c->conf.worker)) };
+    sl_rc rc = sl_db_run1(c->db, "skip_locked/lease", in, sl_claim_row, b, NULL, err);
+    sl_batch_sort(b);
+    return rc;
+}
+
+static sl_rc skip_take(sl_claim *base, sl_batch *b, int64_t max, sl_err *err)
+{
+    skip_claim *c = skip_of(base);
+    c->asked_ns = sl_now_ns();
+    return c->conf.hold == SL_HOLD_TRANSACTION ? take_locked(c, b, max, err)
+                                               : take_leased(c, b, max, err);
+}
+
+static sl_rc renew(skip_claim *c, const sl_batch *b, sl_err *err)
+{
+    int64_t *ids = sl_alloc(2 * b->count * sizeof *ids);
+    int64_t *epochs = ids + b->count;
+    for (size_t i = 0; i < b->count; i++) {
+        ids[i] = b->msgs[i].id;
+        epochs[i] = b->msgs[i].epoch;
+    }
+    int64_t asked_ns = sl_now_ns();
+    sl_rc rc = sl_lease_renew(c->db, ids, epochs, b->count, c->conf.lease_ns, err);
+    if (rc == SL_OK)
+        c->asked_ns = asked_ns;
+    free(ids);
+    return rc;
+}
+
+static sl_rc skip_hold(sl_claim *base, const sl_batch *b, sl_err *err)
+{
+    skip_claim *c = skip_of(base);
+    int64_t now_ns = sl_now_ns();
+    if (c->conf.hold == SL_HOLD_LEASE && now_ns - c->asked_ns >= c->conf.lease_ns / 3)
+        return renew(c, b, err);
+    if (now_ns >= skip_trusted(base))
+        return sl_fail(err, SL_AGAIN, "the sink took longer than a transaction may last\nhint: a "
+                                      "longer lease, a smaller batch, or hold: lease");
+    return SL_OK;
+}
+
+static sl_rc skip_settle(sl_claim *base, sl_batch *b, size_t *lost, sl_err *err)
+{
+    skip_claim *c = skip_of(base);
+    sl_settle_how how = {
+        .in_transaction = c->in_transaction,
+        .attempt_counted = c->conf.hold == SL_HOLD_LEASE,
+        .retry_base_ns = c->conf.retry_base_ns,
+        .retry_max_ns = c->conf.retry_max_ns,
+    };
+    c->in_transaction = false;
+    return sl_settle_write(c->db, b, &how, lost, err);
+}
+
+/* Runs everything once on nothing. */
+static sl_rc rehearse(skip_claim *c, sl_err *err)
+{
+    sl_batch none;
+    sl_batch_init(&none);
+    sl_rc rc = skip_take(&c->base, &none, 0, err);
+    sl_batch_fini(&none);
+    if (rc == SL_OK && c->conf.hold == SL_HOLD_LEASE)
+        rc = sl_lease_renew(c->db, NULL, NULL, 0, c->conf.lease_ns, err);
+    return rc == SL_OK ? sl_settle_rehearse(c->db, err) : rc;
+}
+
+static void skip_close(sl_claim *base)
+{
+    skip_claim *c = skip_of(base);
+    if (c->in_transaction)
+        c->db->ops->rollback(c->db);
+    free(c);
+}
+
+static sl_rc skip_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl_err *err)
+{
+    skip_claim *c = sl_alloc(sizeof *c);
+    *c = (skip_claim){ .base = { &sl_claim_skip_locked }, .db = db, .conf = *conf };
+    sl_rc rc = rehearse(c, err);
+    if (rc == SL_OK)
+        *out = &c->base;
+    else
+        skip_close(&c->base);
+    return rc;
+}
+
+const sl_claim_ops sl_claim_skip_locked = {
+    .name = "skip-locked",
+    .ordered = false,
+    .open = skip_open,
+    .take = skip_take,
+    .hold = skip_hold,
+    .trusted_ns = skip_trusted,
+    .settle = skip_settle,
+    .close = skip_close,
+};

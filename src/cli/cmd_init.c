@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cli.h"
+#include "cli/open.h"
+#include "db/schema.h"
+#include "lib/conf.h"
+
+typedef struct init_flags {
+    bool print;
+} init_flags;
+
+static const sl_opt flags[] = {
+    { "print", SL_OPT_BOOL, offsetof(init_flags, print), "false", 0, 0, SL_OPT_CLI_ONLY, NULL,
+      "Print the SQL instead of running it, for those who run migrations themselves." },
+    { .name = NULL },
+};
+
+static int print_sql(sl_cli *cli, sl_err *err)
+{
+    sl_names names;
+    sl_buf sql = { 0 };
+    sl_rc rc = sl_conf_names(&names, &cli->settings, err);
+    if (rc != SL_OK)
+        return sl_cli_fail(cli, SL_EXIT_USAGE, err);
+    const char *dialect = NULL;
+    for (const sl_db_ops *const *d = sl_db_all; *d; d++)
+        if ((*d)->accepts(cli->settings.db))
+            dialect = (*d)->name;
+    rc = dialect ? sl_schema_print(dialect, &names, &sql, err)
+                 : sl_fail(err, SL_OPERATOR, "no database of this build takes that URL");
+    if (rc == SL_OK)
+        fputs(sl_buf_text(&sql), stdout);
+    sl_buf_fini(&sql);
+    sl_names_fini(&names);
+    return rc == SL_OK ? SL_EXIT_OK : sl_cli_fail(cli, SL_EXIT_FAILED, err);
+}
+
+static void report(const sl_cli *cli, const sl_schema_done *d)
+{
+    const char *table = cli->settings.table;
+    if (d->before.version == d->after.version)
+        printf("table %s is up to date (schema version %lld, %lld lanes)\n", table,
+               (long long)d->after.version, (long long)d->after.lanes);
+    else if (d->before.version > 0)
+        printf("migrated table %s from schema version %lld to %lld\n", table,
+               (long long)d->before.version, (long long)d->after.version);
+    else if (d->before.table)
+        printf("adopted table %s, %d columns added (schema version %lld, %lld lanes)\n", table,
+               d->columns_added, (long long)d->after.version, (long long)d->after.lanes);
+    else
+        printf("created table %s (schema version %lld, %lld lanes)\n", table,
+               (long long)d->after.version, (long long)d->after.lanes);
+}
+
+static int run(sl_cli *cli)
+{
+    const init_flags *own = cli->own;
+    sl_err err = { 0 };
+    sl_cli_db d = { 0 };
+    sl_schema_done done;
+
+    if (cli->argc > 0)
+        return sl_cli_usage(cli, "init takes no argument '%s'", cli->argv[0]);
+    if (own->print)
+        return print_sql(cli, &err);
+    sl_rc rc = sl_cli_open(&d, cli, true, &err);
+    if (rc == SL_OK)
+        rc = sl_schema_init(d.db, &d.names, &done, &err);
+    if (rc == SL_OK)
+        report(cli, &done);
+    sl_cli_close(&d);
+    return rc == SL_OK ? SL_EXIT_OK : sl_cli_fail(cli, sl_cli_status_of(&err), &err);
+}
+
+const sl_cmd sl_cmd_init = {
+    .name = "init",
+    .summary = "create or migrate the tables",
+    .synopsis = "sluice init [--db URL] [--table NAME] [--lanes N] [--print]",
+    .details =
+        "Creates the outbox table and its side tables, adopts a table that is there already (adding "
+        "the columns that it lacks), or migrates an older one; in one transaction, harmless when there "
+        "is nothing to do and when several nodes do it at once.\n"
+        "\n"
+        "Examples:\n"
+        "  sluice init\n"
+        "  sluice init --db postgresql://owner@db/shop --table app.outbox\n"
+        "  sluice init --db postgresql: --print > migrations/0042_outbox.sql\n",
+    .groups = SL_FOR_DB | SL_FOR_INIT,
+    .opts = flags,
+    .own_bytes = sizeof(init_flags),
+    .run = run,
+};

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "db/db.h"
+
+#include <assert.h>
+
+const sl_db_ops *sl_db_named(const char *name)
+{
+    for (const sl_db_ops *const *d = sl_db_all; *d; d++)
+        if (!strcmp((*d)->name, name))
+            return *d;
+    return NULL;
+}
+
+static sl_rc unknown_url(const char *url, sl_err *err)
+{
+    sl_buf have = { 0 };
+    for (const sl_db_ops *const *d = sl_db_all; *d; d++)
+        sl_buf_printf(&have, "%s%s", have.n ? ", " : "", (*d)->example);
+    /* Only the scheme: what follows may hold a password. */
+    int scheme = (int)strcspn(url, ":/=@ ");
+    sl_rc rc = sl_fail(err, SL_OPERATOR,
+                       "no database of this build takes a URL that begins with '%.*s'\nhint: %s",
+                       scheme > 20 ? 20 : scheme, url, sl_buf_text(&have));
+    sl_buf_fini(&have);
+    return rc;
+}
+
+sl_rc sl_db_open(sl_db **out, const sl_dsn *dsn, sl_err *err)
+{
+    for (const sl_db_ops *const *d = sl_db_all; *d; d++)
+        if ((*d)->accepts(dsn->url))
+            return (*d)->open(out, dsn, err);
+    return unknown_url(dsn->url, err);
+}
+
+void sl_db_close(sl_db *db)
+{
+    if (db)
+        db->ops->close(db);
+}
+
+const sl_stmt *sl_db_stmt(const sl_db *db, const char *name)
+{
+    for (int i = 0; i < sl_stmts_count; i++)
+        if (!strcmp(sl_stmts[i].name, name) && !strcmp(sl_stmts[i].dialect, db->ops->name))
+            return &sl_stmts[i];
+    assert(!"every dialect has every statement");
+    abort();
+}
+
+const sl_script *sl_script_named(const char *dialect, const char *name)
+{
+    for (int i = 0; i < sl_scripts_count; i++)
+        if (!strcmp(sl_scripts[i].name, name) && !strcmp(sl_scripts[i].dialect, dialect))
+            return &sl_scripts[i];
+    return NULL;
+}
+
+sl_rc sl_db_run1(sl_db *db, const char *stmt, const sl_val *in, sl_row_fn row, void *ctx,
+                 int64_t *affected, sl_err *err)
+{
+    sl_call call = { .stmt = sl_db_stmt(db, stmt), .in = in, .row = row, .ctx = ctx };
+    sl_rc rc = db->ops->run(db, &call, 1, err);
+    if (affected)
+        *affected = call.affected;
+    return rc;
+}

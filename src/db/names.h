@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the tables and columns are really called. The SQL files speak of `sluice_outbox`, of the
+ * side tables named after it (`sluice_outbox_dead`, ...) and of the columns of design section 2;
+ * this replaces those words, and only those, by the quoted names that were configured. Since a word
+ * is replaced wherever it stands, also where a sub-select passes it on, the statement stays
+ * consistent. Nothing else is ever pasted into SQL.
+ */
+#ifndef SL_DB_NAMES_H
+#define SL_DB_NAMES_H
+
+#include "core/buf.h"
+#include "core/err.h"
+#include "core/opt.h"
+
+typedef struct sl_names {
+    char *schema; /* NULL: found by search path */
+    char *table;  /* "outbox" */
+    sl_opt_map columns;
+    int64_t lanes; /* `sluice_lanes` in the schema */
+} sl_names;
+
+/* Refuses what is not a plain identifier, too long, an unknown column, or two columns of one
+ * name. */
+SL_CHECK sl_rc sl_names_init(sl_names *n, const char *table, const sl_opt_map *columns,
+                             sl_err *err);
+void sl_names_fini(sl_names *n);
+
+void sl_names_apply(const sl_names *n, const char *sql, sl_buf *out);
+/* The configured name of one of our columns, unquoted. */
+const char *sl_names_column(const sl_names *n, const char *column);
+/* NULL-terminated list of our column names. */
+extern const char *const sl_columns[];
+
+#endif

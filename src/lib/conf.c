@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/conf.h"
+
+#include "core/mem.h"
+#include "db/schema.h"
+
+#include <unistd.h>
+
+sl_conf *sl_conf_new(void)
+{
+    sl_conf *c = sl_alloc(sizeof *c);
+    sl_settings_init(&c->settings);
+    return c;
+}
+
+void sl_conf_free(sl_conf *c)
+{
+    if (!c)
+        return;
+    sl_settings_fini(&c->settings);
+    free(c);
+}
+
+sl_rc sl_conf_set(sl_conf *c, const char *name, const char *value, sl_err *err)
+{
+    return sl_settings_set(&c->settings, name, value, err);
+}
+
+sl_rc sl_conf_load(sl_conf *c, const char *path, sl_err *err)
+{
+    return sl_settings_load_file(&c->settings, path, err);
+}
+
+void sl_conf_log(sl_conf *c, sl_log_fn fn, void *ctx)
+{
+    c->log_fn = fn;
+    c->log_ctx = ctx;
+}
+
+void sl_conf_log_write(void *conf, sl_log_level level, const char *line)
+{
+    const sl_conf *c = conf;
+    if (c->log_fn)
+        c->log_fn(c->log_ctx, sl_log_level_name(level), line);
+}
+
+sl_rc sl_conf_names(sl_names *out, const sl_settings *s, sl_err *err)
+{
+    sl_rc rc = sl_names_init(out, s->table, &s->columns, err);
+    out->lanes = s->lanes;
+    return rc;
+}
+
+static sl_dsn dsn_of(const sl_settings *s, const sl_names *names)
+{
+    return (sl_dsn){
+        .url = s->db,
+        .app = "sluice",
+        .names = names,
+        .connect_ns = s->connect_timeout_ns,
+        .statement_ns = s->statement_timeout_ns,
+        .idle_in_tx_ns = s->hold == SL_HOLD_TRANSACTION ? s->lease_ns : 0,
+        .wake_fd = -1,
+    };
+}
+
+sl_rc sl_conf_open_db(sl_db **out, const sl_settings *s, const sl_names *names, bool create,
+                      int wake_fd, sl_err *err)
+{
+    sl_dsn dsn = dsn_of(s, names);
+    dsn.create = create;
+    dsn.wake_fd = wake_fd;
+    sl_rc rc = sl_db_open(out, &dsn, err);
+    if (rc != SL_OK || create)
+        return rc;
+    rc = sl_schema_check(*out, names, err);
+    if (rc != SL_OK) {
+        sl_db_close(*out);
+        *out = NULL;
+    }
+    return rc;
+}
+
+void sl_conf_claim(sl_claim_conf *out, const sl_settings *s, const char *worker)
+{
+    *out = (sl_claim_conf){
+        .worker = worker,
+        .batch_bytes = s->batch_bytes,
+        .lease_ns = s->lease_ns,
+        .hold = (sl_hold)s->hold,
+        .retry_base_ns = s->retry_base_ns,
+        .retry_max_ns = s->retry_max_ns,
+    };
+}
+
+char *sl_conf_node(const sl_settings *s)
+{
+    char host[64] = "node";
+    if (s->node)
+        return sl_strdup(s->node);
+    gethostname(host, sizeof host - 1);
+    return sl_asprintf("%s-%ld", host, (long)getpid());
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public handle of settings, and how settings become the small structs of the modules below. */
+#ifndef SL_LIB_CONF_H
+#define SL_LIB_CONF_H
+
+#include "claim/claim.h"
+#include "core/log.h"
+#include "db/db.h"
+#include "lib/settings.h"
+
+struct sl_conf {
+    sl_settings settings;
+    sl_log_fn log_fn;
+    void *log_ctx;
+};
+
+/* Validated names of the settings' table. */
+SL_CHECK sl_rc sl_conf_names(sl_names *out, const sl_settings *s, sl_err *err);
+
+/* Opens the settings' database and, unless `create`, checks its schema. wake_fd as in sl_dsn. */
+SL_CHECK sl_rc sl_conf_open_db(sl_db **out, const sl_settings *s, const sl_names *names, bool create,
+                               int wake_fd, sl_err *err);
+
+void sl_conf_claim(sl_claim_conf *out, const sl_settings *s, const char *worker);
+
+/* The node's name: as set, or host and process id. The caller frees it. */
+char *sl_conf_node(const sl_settings *s);
+
+/* An sl_log_write that hands lines to the conf's own function; ctx is the sl_conf. */
+void sl_conf_log_write(void *conf, sl_log_level level, const char *line);
+
+#endif

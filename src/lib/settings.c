@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table is the one place that knows a setting; a new one is a row here and a member of
+ * sl_settings. */
+#include "lib/settings.h"
+
+#include "claim/claim.h"
+#include "core/clock.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#define AT(member) offsetof(sl_settings, member)
+
+const sl_opt sl_settings_table[] = {
+    { "db", SL_OPT_TEXT, AT(db), "sqlite:sluice.db", 1, 0, SL_OPT_SECRET | SL_FOR_DB, "URL",
+      "The database: sqlite:PATH, postgresql://... or any libpq conninfo string. Without it, "
+      "DATABASE_URL is used." },
+    { "table", SL_OPT_TEXT, AT(table), "outbox", 1, 0, SL_FOR_DB, "NAME",
+      "The outbox table, NAME or SCHEMA.NAME. Side tables are named after it." },
+    { "columns", SL_OPT_MAP, AT(columns), NULL, 0, 0, SL_FOR_DB, "OURS=THEIRS,...",
+      "Other names for columns of the table, as "
+      "entity_key=aggregate_id,attempts=retry_count." },
+    { "lanes", SL_OPT_INT, AT(lanes), "64", 1, 32768, SL_FOR_INIT, "N",
+      "How many hash buckets of keys the table has. Fixed when the table is made." },
+    { "connect_timeout", SL_OPT_TIME, AT(connect_timeout_ns), "10s", 100 * SL_MS, 3600 * SL_SEC,
+      SL_FOR_DB, "TIME", "Give up connecting to the database after this time." },
+    { "statement_timeout", SL_OPT_TIME, AT(statement_timeout_ns), "60s", 100 * SL_MS,
+      86400 * SL_SEC, SL_FOR_DB, "TIME",
+      "A statement without an answer for this long counts as a lost connection." },
+    { "sink", SL_OPT_TEXT, AT(sink), NULL, 1, 0, SL_OPT_SECRET | SL_FOR_RUN, "URL",
+      "Where messages go: file:PATH, stdout: or null:." },
+    { "strategy", SL_OPT_TEXT, AT(strategy), "skip-locked", 1, 0, SL_FOR_RUN, "NAME",
+      "How workers share the table: skip-locked (any worker takes any message; no order)." },
+    { "hold", SL_OPT_CHOICE, AT(hold), "lease", 0, 0, SL_FOR_RUN, "lease|transaction",
+      "What holds a claim until the verdict: a lease with an epoch, or an open transaction, "
+      "which is faster and must be short." },
+    { "workers", SL_OPT_INT, AT(workers), "4", 1, 256, SL_OPT_RELOAD | SL_FOR_RUN, "N",
+      "Worker threads, each with a database connection of its own." },
+    { "batch", SL_OPT_INT, AT(batch), "500", 1, 10000, SL_OPT_RELOAD | SL_FOR_RUN | SL_FOR_PULL,
+      "N",
+      "Messages taken in one claim. Larger is faster; a crash repeats at most this many." },
+    { "batch_bytes", SL_OPT_SIZE, AT(batch_bytes), "8M", 1, INT64_C(1) << 40,
+      SL_OPT_RELOAD | SL_FOR_RUN | SL_FOR_PULL, "SIZE",
+      "Payload bytes taken in one claim; one larger message is still taken, alone." },
+    { "lease", SL_OPT_TIME, AT(lease_ns), "30s", SL_SEC, 86400 * SL_SEC,
+      SL_OPT_RELOAD | SL_FOR_RUN | SL_FOR_PULL, "TIME",
+      "How long a claim lasts without renewal. After a crash, others wait this long." },
+    { "poll", SL_OPT_TIME, AT(poll_ns), "500ms", SL_MS, 3600 * SL_SEC,
+      SL_OPT_RELOAD | SL_FOR_RUN | SL_FOR_PULL, "TIME",
+      "How long an idle worker sleeps at most before it looks again." },
+    { "retry_base", SL_OPT_TIME, AT(retry_base_ns), "1s", SL_MS, 86400 * SL_SEC,
+      SL_OPT_RELOAD | SL_FOR_RUN | SL_FOR_PULL, "TIME",
+      "Delay after the first failed delivery of a message; it doubles each time, with "
+      "jitter." },
+    { "retry_max", SL_OPT_TIME, AT(retry_max_ns), "5m", SL_MS, 30 * 86400 * SL_SEC,
+      SL_OPT_RELOAD | SL_FOR_RUN | SL_FOR_PULL, "TIME",
+      "The longest delay between two deliveries of a message." },
+    { "node", SL_OPT_TEXT, AT(node), NULL, 1, 0, SL_FOR_RUN | SL_FOR_PULL, "NAME",
+      "This node's name in logs and leases; host name and process id by default." },
+    { "drain", SL_OPT_BOOL, AT(drain), "false", 0, 0, SL_FOR_RUN, NULL,
+      "End with status 0 as soon as nothing that could be delivered now is left." },
+    { "log_format", SL_OPT_CHOICE, AT(log_format), "logfmt", 0, 0, SL_OPT_RELOAD | SL_FOR_LOG,
+      "logfmt|json", "Log lines on standard error as key=value pairs or as JSON objects." },
+    { "log_level", SL_OPT_CHOICE, AT(log_level), "info", 0, 0, SL_OPT_RELOAD | SL_FOR_LOG,
+      "error|warn|info|debug", "Log this level and what is worse." },
+    { .name = NULL },
+};
+
+#define COUNT (sizeof sl_settings_table / sizeof sl_settings_table[0] - 1)
+_Static_assert(COUNT <= SL_SETTINGS_MAX, "sl_settings.from has room for every setting");
+
+enum { FILE_MAX_BYTES = 1 << 20 };
+
+void sl_settings_init(sl_settings *s)
+{
+    *s = (sl_settings){ 0 };
+    sl_opt_defaults(sl_settings_table, s);
+}
+
+void sl_settings_fini(sl_settings *s)
+{
+    sl_opt_free(sl_settings_table, s);
+}
+
+const char *sl_from_name(sl_from from)
+{
+    static const char *const names[] = {
+        [SL_FROM_DEFAULT] = "default", [SL_FROM_DATABASE_URL] = "DATABASE_URL",
+        [SL_FROM_FILE] = "file",       [SL_FROM_ENV] = "environment",
+        [SL_FROM_FLAG] = "flag",
+    };
+    return names[from];
+}
+
+sl_rc sl_settings_put(sl_settings *s, const sl_opt *o, const char *value, sl_from from,
+                      sl_err *err)
+{
+    assert(o >= sl_settings_table && o < sl_settings_table + COUNT);
+    sl_rc rc = sl_opt_set(o, s, value, err);
+    if (rc == SL_OK)
+        s->from[o - sl_settings_table] = (uint8_t)from;
+    return rc;
+}
+
+sl_rc sl_settings_set(sl_settings *s, const char *name, const char *value, sl_err *err)
+{
+    const sl_opt *o = sl_opt_find(sl_settings_table, name);
+    if (o)
+        return sl_settings_put(s, o, value, SL_FROM_FLAG, err);
+
+    const char *nearest = sl_opt_nearest(sl_settings_table, name);
+    if (nearest)
+        return sl_fail(err, SL_REFUSED, "unknown setting '%.80s'\nhint: did you mean %s?", name,
+                       nearest);
+    return sl_fail(err, SL_REFUSED, "unknown setting '%.80s'", name);
+}
+
+sl_rc sl_settings_load_database_url(sl_settings *s, sl_err *err)
+{
+    const char *url = getenv("DATABASE_URL");
+    if (!url || !*url)
+        return SL_OK;
+    return sl_settings_put(s, sl_opt_find(sl_settings_table, "db"), url, SL_FROM_DATABASE_URL,
+                           err);
+}
+
+static sl_rc read_all(FILE *f, const char *path, sl_buf *out, sl_err *err)
+{
+    size_t n;
+
+    do {
+        n = fread(sl_buf_room(out, BUFSIZ), 1, BUFSIZ, f);
+        out->n += n;
+        out->p[out->n] = '\0';
+    } while (n > 0 && out->n <= FILE_MAX_BYTES);
+    if (ferror(f))
+        return sl_fail(err, SL_OPERATOR, "cannot read '%s': %s", path, strerror(errno));
+    if (out->n > FILE_MAX_BYTES)
+        return sl_fail(err, SL_OPERATOR, "'%s' is larger than %d bytes", path, FILE_MAX_BYTES);
+    return SL_OK;
+}
+
+sl_rc sl_settings_read(const char *path, sl_buf *out, sl_err *err)
+{
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return sl_fail(err, SL_OPERATOR, "cannot open '%s': %s", path, strerror(errno));
+    sl_rc rc = read_all(f, path, out, err);
+    fclose(f);
+    return rc;
+}
+
+static sl_rc check_strategy(const sl_settings *s, sl_err *err)
+{
+    if (sl_claim_named(s->strategy))
+        return SL_OK;
+    sl_buf names = { 0 };
+    for (const sl_claim_ops *const *c = sl_claim_all; *c; c++)
+        sl_buf_printf(&names, "%s%s", names.n ? ", " : "", (*c)->name);
+    sl_rc rc = sl_fail(err, SL_REFUSED, "unknown strategy '%.80s'\nhint: there are: %s",
+                       s->strategy, sl_buf_text(&names));
+    sl_buf_fini(&names);
+    return rc;
+}
+
+sl_rc sl_settings_check(const sl_settings *s, sl_err *err)
+{
+    if (s->retry_base_ns > s->retry_max_ns)
+        return sl_fail(
+            err, SL_REFUSED,
+            "retry_base is longer than retry_max\n"
+            "hint: retry_max is the longest of the delays that grow from retry_base");
+    return check_strategy(s, err);
+}

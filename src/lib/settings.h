@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All settings of a node, with the table that names, bounds, documents and reads them. Modules
+ * below get their own small structs filled from this one; there are no globals. */
+#ifndef SL_LIB_SETTINGS_H
+#define SL_LIB_SETTINGS_H
+
+#include "core/opt.h"
+
+/* Which commands take a setting as a flag (above the bits of core/opt.h). */
+enum {
+    SL_FOR_DB = 1 << 8,    /* every command that opens the database */
+    SL_FOR_INIT = 1 << 9,
+    SL_FOR_RUN = 1 << 10,
+    SL_FOR_PULL = 1 << 11,
+    SL_FOR_LOG = 1 << 12   /* every command that logs */
+};
+
+/* Where a value came from. */
+typedef enum sl_from {
+    SL_FROM_DEFAULT,
+    SL_FROM_DATABASE_URL,
+    SL_FROM_FILE,
+    SL_FROM_ENV,
+    SL_FROM_FLAG /* or a call of sl_settings_set */
+} sl_from;
+
+enum { SL_SETTINGS_MAX = 64 };
+
+typedef struct sl_settings {
+    char *db;
+    char *table;
+    sl_opt_map columns;
+    int64_t lanes;
+    int64_t connect_timeout_ns;
+    int64_t statement_timeout_ns;
+
+    char *sink;
+    char *strategy;
+    int hold; /* sl_hold */
+    int64_t workers;
+    int64_t batch;
+    int64_t batch_bytes;
+    int64_t lease_ns;
+    int64_t poll_ns;
+    int64_t retry_base_ns;
+    int64_t retry_max_ns;
+    char *node;
+    bool drain;
+
+    int log_format; /* 0 logfmt, 1 json */
+    int log_level;  /* sl_log_level */
+
+    uint8_t from[SL_SETTINGS_MAX]; /* sl_from, by the table's index */
+} sl_settings;
+
+extern const sl_opt sl_settings_table[];
+
+void sl_settings_init(sl_settings *s); /* all defaults */
+void sl_settings_fini(sl_settings *s);
+SL_CHECK sl_rc sl_settings_set(sl_settings *s, const char *name, const char *value, sl_err *err);
+
+/* The same for a row of the table, noting where the value came from. */
+SL_CHECK sl_rc sl_settings_put(sl_settings *s, const sl_opt *o, const char *value, sl_from from,
+                               sl_err *err);
+const char *sl_from_name(sl_from from); /* "default", "file", ... */
+
+/* Errors read "sluice.yaml:12: unknown setting 'wokers'" with a hint line "did you mean ...". */
+SL_CHECK sl_rc sl_settings_load_file(sl_settings *s, const char *path, sl_err *err);
+/* SLUICE_<NAME>, and for secrets SLUICE_<NAME>_FILE. An unknown SLUICE_ variable is refused, but
+ * for those that container platforms set for a service of that name. */
+SL_CHECK sl_rc sl_settings_load_env(sl_settings *s, char *const *environ_, sl_err *err);
+/* DATABASE_URL, as the database unless something says otherwise: call it first. */
+SL_CHECK sl_rc sl_settings_load_database_url(sl_settings *s, sl_err *err);
+/* Reads a whole small file: settings or a secret. */
+SL_CHECK sl_rc sl_settings_read(const char *path, sl_buf *out, sl_err *err);
+/* Settings that contradict each other. */
+SL_CHECK sl_rc sl_settings_check(const sl_settings *s, sl_err *err);
+
+#endif

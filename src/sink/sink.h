@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where messages go: a sink is one file behind one table of functions. A sink belongs to one worker
+ * and is called on its thread only; a library's own threads must not reach in here.
+ *
+ *   submit  borrows a message until it is settled (sl_msg_settle, exactly once). It never fails: a
+ *           refusal is a verdict. It may settle at once, or keep the message for `poll`.
+ *   poll    makes progress, for at most timeout_ns, and settles what has an answer. SL_SENT means
+ *           that the other side confirmed it, not that it was handed over.
+ *   recall  settles what is left: SL_UNKNOWN if it may have gone out, SL_RELEASED if it cannot
+ *           have. Afterwards the sink holds no borrowed byte.
+ *
+ * A sink sees no database.
+ */
+#ifndef SL_SINK_SINK_H
+#define SL_SINK_SINK_H
+
+#include "core/batch.h"
+#include "core/err.h"
+
+typedef struct sl_sink_conf {
+    const char *url;    /* "file:out.jsonl?sync=off" */
+    const char *worker; /* "node/3": travels with each message */
+} sl_sink_conf;
+
+typedef struct sl_sink_ops sl_sink_ops;
+
+typedef struct sl_sink {
+    const sl_sink_ops *ops;
+} sl_sink; /* a sink's struct begins with it */
+
+struct sl_sink_ops {
+    const char *scheme;  /* "file" in file:PATH */
+    const char *example; /* "file:PATH" */
+    SL_CHECK sl_rc (*open)(sl_sink **out, const sl_sink_conf *conf, sl_err *err);
+    void (*submit)(sl_sink *s, sl_batch *b, sl_msg *m);
+    void (*poll)(sl_sink *s, int64_t timeout_ns);
+    void (*recall)(sl_sink *s);
+    void (*close)(sl_sink *s);
+};
+
+/* The sinks of this build, ended by NULL; written by Meson. */
+extern const sl_sink_ops *const sl_sink_all[];
+
+/* By the URL's scheme. SL_REFUSED names the sinks there are. */
+SL_CHECK sl_rc sl_sink_open(sl_sink **out, const sl_sink_conf *conf, sl_err *err);
+
+#endif

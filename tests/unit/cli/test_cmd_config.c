@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cli.h"
+
+#include "unit/cli/capture.h"
+
+#include <jansson.h>
+
+static capture out, errors;
+
+static int setup(void **state)
+{
+    (void)state;
+    static const char *const variables[] = { "DATABASE_URL", "SLUICE_CONFIG", "SLUICE_DB",
+                                             "SLUICE_WORKERS" };
+    for (size_t i = 0; i < COUNT(variables); i++)
+        unsetenv(variables[i]);
+    return 0;
+}
+
+/* Runs `sluice config WORDS...`, up to three words; the status. */
+static int run(const char *a, const char *b, const char *c)
+{
+    const char *words[] = { "config", a, b, c, NULL };
+    int argc = 1;
+    sl_cli cli;
+    sl_err err = { 0 };
+
+    while (argc < 4 && words[argc])
+        argc++;
+    capture_begin(&out, stdout);
+    capture_begin(&errors, stderr);
+    int status = SL_EXIT_USAGE;
+    if (sl_cli_parse(&cli, sl_cmd_named("config"), argc, (char **)(uintptr_t)words, &err) ==
+        SL_OK)
+        status = cli.cmd->run(&cli);
+    sl_cli_fini(&cli);
+    capture_end(&errors);
+    capture_end(&out);
+    return status;
+}
+
+static void show_says_where_values_come_from(void **state)
+{
+    (void)state;
+    setenv("DATABASE_URL", "postgresql://u:hunter2@h/db", 1);
+    setenv("SLUICE_WORKERS", "9", 1);
+    assert_int_equal(run("show", "--batch=3", NULL), 0);
+    assert_non_null(strstr(out.text, "\nworkers            environment   9\n"));
+    assert_non_null(strstr(out.text, "\nbatch              flag          3\n"));
+    assert_non_null(strstr(out.text, "\nlease              default       30s\n"));
+    assert_non_null(strstr(out.text, "\nsink               default       -\n"));
+    assert_non_null(strstr(out.text, "DATABASE_URL  postgresql://u:***@h/db\n"));
+    assert_null(strstr(out.text, "hunter2"));
+}
+
+static void show_has_json(void **state)
+{
+    (void)state;
+    setenv("SLUICE_DB", "host=h password=hunter2", 1);
+    assert_int_equal(run("show", "--json", "--columns=a=b"), 0);
+    assert_null(strstr(out.text, "hunter2"));
+    json_t *all = json_loads(out.text, 0, NULL);
+    assert_non_null(all);
+    const char *db, *from;
+    int workers, drain;
+    json_t *sink, *columns;
+    assert_int_equal(json_unpack(all, "{s:{s:s,s:s}, s:{s:i}, s:{s:b}, s:{s:o}, s:{s:o}}", "db",
+                                 "value", &db, "from", &from, "workers", "value", &workers,
+                                 "drain", "value", &drain, "sink", "value", &sink, "columns",
+                                 "value", &columns),
+                     0);
+    assert_string_equal(db, "host=h password=***");
+    assert_string_equal(from, "environment");
+    assert_int_equal(workers, 4);
+    assert_false(drain);
+    assert_true(json_is_null(sink));
+    assert_string_equal(json_string_value(json_object_get(columns, "a")), "b");
+    json_decref(all);
+}
+
+static void check_says_ok_or_what_is_wrong(void **state)
+{
+    (void)state;
+    assert_int_equal(run("check", NULL, NULL), 0);
+    assert_string_equal(out.text, "OK\n");
+    setenv("SLUICE_WORKERS", "many", 1);
+    assert_int_equal(run("check", NULL, NULL), 2);
+    assert_string_equal(out.text, "");
+    assert_non_null(strstr(errors.text, "sluice config: SLUICE_WORKERS: 'many'"));
+    assert_int_equal(run("check", "-c", "/nonexistent"), 2);
+}
+
+static void docs_need_no_settings(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = { "man", "yaml", "markdown", "completion" };
+
+    setenv("SLUICE_WORKERS", "many", 1);
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        assert_int_equal(run("docs", kinds[i], NULL), 0);
+        assert_true(strlen(out.text) > 1000);
+    }
+}
+
+static void wrong_use_is_explained(void **state)
+{
+    (void)state;
+    assert_int_equal(run(NULL, NULL, NULL), 2);
+    assert_non_null(strstr(errors.text, "hint: show, check or docs"));
+    assert_int_equal(run("shw", NULL, NULL), 2);
+    assert_int_equal(run("docs", NULL, NULL), 2);
+    assert_non_null(strstr(errors.text, "hint: man, yaml"));
+    assert_int_equal(run("docs", "pdf", NULL), 2);
+    assert_int_equal(run("show", "more", NULL), 2);
+    assert_non_null(strstr(errors.text, "unexpected argument 'more'"));
+    assert_int_equal(run("docs", "man", "more"), 2);
+}
+
+int main(void)
+{
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, setup)
+    const struct CMUnitTest tests[] = {
+        TEST(show_says_where_values_come_from), TEST(show_has_json),
+        TEST(check_says_ok_or_what_is_wrong),   TEST(docs_need_no_settings),
+        TEST(wrong_use_is_explained),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
