@@ -1,6 +1,7 @@
 # The face of the build: Meson does the work. Every target can be the first command after a clone
 # on a bare Debian 12; what it needs is installed by name (root or sudo). `make help` lists them.
 PREFIX ?= /usr/local
+LIBDIR ?= lib
 DESTDIR ?=
 DEPS ?= tools/install-deps # `make DEPS=true` installs nothing
 MESON ?= meson
@@ -28,8 +29,10 @@ bench: ## measure; results go to bench/results
 	@$(MAKE) --no-print-directory all
 	@bench/run
 
+# LIBDIR is said because Meson's guess depends on what else is installed: without dpkg-dev it is
+# lib64, where nothing on Debian looks.
 install: all ## to DESTDIR/PREFIX
-	@$(MESON) configure build -Dprefix=$(PREFIX)
+	@$(MESON) configure build -Dprefix=$(PREFIX) -Dlibdir=$(LIBDIR)
 	@DESTDIR=$(DESTDIR) $(MESON) install -C build
 	@test -n "$(DESTDIR)" || ldconfig 2>/dev/null || true
 

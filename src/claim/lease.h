@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leases on messages: (id, epoch) names a claim; extending it is a compare-and-swap on the epoch,
- * on the database's clock. */
+/* Leases on messages: (id, epoch) names a claim; extending it is a compare-and-swap on the
+ * epoch, on the database's clock. */
 #ifndef SL_CLAIM_LEASE_H
 #define SL_CLAIM_LEASE_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The row that every claim statement returns, made into a message:
- *   id, epoch, attempt, created_at, topic, entity_key, event_type, content_type, headers, payload */
+ *   id, epoch, attempt, created_at, topic, entity_key, event_type, content_type, headers,
+ * payload */
 #ifndef SL_CLAIM_ROWS_H
 #define SL_CLAIM_ROWS_H
 

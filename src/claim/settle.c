@@ -23,8 +23,8 @@ static void group_init(group *g, sl_arena *a, size_t room)
     g->reasons = sl_arena_alloc(a, room * sizeof *g->reasons);
 }
 
-/* A reason comes from outside and goes into a text column: bounded, printable, and never the cause
- * of a second failure. */
+/* A reason comes from outside and goes into a text column: bounded, printable, and never the
+ * cause of a second failure. */
 static sl_str clean_reason(sl_arena *a, sl_str reason)
 {
     if (!reason.p)
@@ -145,7 +145,8 @@ static void make_plan(plan *p, sl_db *db, const groups *all, const sl_settle_how
         add_tx(p, db, "tx/commit");
 }
 
-sl_rc sl_settle_write(sl_db *db, sl_batch *b, const sl_settle_how *how, size_t *lost, sl_err *err)
+sl_rc sl_settle_write(sl_db *db, sl_batch *b, const sl_settle_how *how, size_t *lost,
+                      sl_err *err)
 {
     groups all;
     plan p = { .n = 0 };

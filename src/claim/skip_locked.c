@@ -4,10 +4,10 @@
  * waited for. Two ways to hold what was taken:
  *
  *   transaction  the rows stay locked in an open transaction until the verdict. One write per
- *                message, and a crash frees them at once. The transaction is bounded by `lease`,
- *                on both sides: the server ends one that idles longer.
- *   lease        the rows are marked with an end on the database's clock and with an epoch, and
- *                the transaction is over before anything is sent. Renewed after a third of it.
+ *                message, and a crash frees them at once. The transaction is bounded by
+ * `lease`, on both sides: the server ends one that idles longer. lease        the rows are
+ * marked with an end on the database's clock and with an epoch, and the transaction is over
+ * before anything is sent. Renewed after a third of it.
  */
 #include "claim/claim.h"
 #include "claim/lease.h"
@@ -49,7 +49,10 @@ static sl_rc take_locked(skip_claim *c, sl_batch *b, int64_t max, sl_err *err)
     sl_val in[] = { sl_int(max), sl_int(c->conf.batch_bytes) };
     sl_call calls[] = {
         { .stmt = sl_db_stmt(c->db, "tx/begin") },
-        { .stmt = sl_db_stmt(c->db, "skip_locked/take"), .in = in, .row = sl_claim_row, .ctx = b },
+        { .stmt = sl_db_stmt(c->db, "skip_locked/take"),
+          .in = in,
+          .row = sl_claim_row,
+          .ctx = b },
     };
     sl_rc rc = c->db->ops->run(c->db, calls, 2, err);
     c->in_transaction = rc == SL_OK && b->count > 0;
@@ -98,8 +101,9 @@ static sl_rc skip_hold(sl_claim *base, const sl_batch *b, sl_err *err)
     if (c->conf.hold == SL_HOLD_LEASE && now_ns - c->asked_ns >= c->conf.lease_ns / 3)
         return renew(c, b, err);
     if (now_ns >= skip_trusted(base))
-        return sl_fail(err, SL_AGAIN, "the sink took longer than a transaction may last\nhint: a "
-                                      "longer lease, a smaller batch, or hold: lease");
+        return sl_fail(err, SL_AGAIN,
+                       "the sink took longer than a transaction may last\nhint: a "
+                       "longer lease, a smaller batch, or hold: lease");
     return SL_OK;
 }
 

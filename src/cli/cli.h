@@ -51,8 +51,8 @@ struct sl_cmd {
 extern const sl_cmd *const sl_cmd_all[]; /* ended by NULL; in the order of `sluice --help` */
 const sl_cmd *sl_cmd_named(const char *name); /* or NULL */
 
-/* Fills `cli` from file, environment and flags; argv[0] is the command's name. Also used again on
- * HUP, with flag_argc and flag_argv. argv must outlive cli. After a failure, too, call fini. */
+/* Fills `cli` from file, environment and flags; argv[0] is the command's name. Also used again
+ * on HUP, with flag_argc and flag_argv. argv must outlive cli. After a failure, too, call fini. */
 SL_CHECK sl_rc sl_cli_parse(sl_cli *cli, const sl_cmd *cmd, int argc, char **argv, sl_err *err);
 void sl_cli_fini(sl_cli *cli);
 /* The second half of sl_cli_parse, for commands that are `late`: fills cli->settings. */

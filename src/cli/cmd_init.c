@@ -75,15 +75,16 @@ const sl_cmd sl_cmd_init = {
     .name = "init",
     .summary = "create or migrate the tables",
     .synopsis = "sluice init [--db URL] [--table NAME] [--lanes N] [--print]",
-    .details =
-        "Creates the outbox table and its side tables, adopts a table that is there already (adding "
-        "the columns that it lacks), or migrates an older one; in one transaction, harmless when there "
-        "is nothing to do and when several nodes do it at once.\n"
-        "\n"
-        "Examples:\n"
-        "  sluice init\n"
-        "  sluice init --db postgresql://owner@db/shop --table app.outbox\n"
-        "  sluice init --db postgresql: --print > migrations/0042_outbox.sql\n",
+    .details = "Creates the outbox table and its side tables, adopts a table that is there "
+               "already (adding "
+               "the columns that it lacks), or migrates an older one; in one transaction, "
+               "harmless when there "
+               "is nothing to do and when several nodes do it at once.\n"
+               "\n"
+               "Examples:\n"
+               "  sluice init\n"
+               "  sluice init --db postgresql://owner@db/shop --table app.outbox\n"
+               "  sluice init --db postgresql: --print > migrations/0042_outbox.sql\n",
     .groups = SL_FOR_DB | SL_FOR_INIT,
     .opts = flags,
     .own_bytes = sizeof(init_flags),

@@ -33,14 +33,15 @@ static const sl_opt flags[] = {
       "Deliver the messages of these receipts again, after --delay." },
     { "bury", SL_OPT_BOOL, AT(bury), "false", 0, 0, SL_OPT_CLI_ONLY, NULL,
       "Move the messages of these receipts to the dead letters." },
-    { "delay", SL_OPT_TIME, AT(delay_ns), "0s", 0, 365 * 86400 * SL_SEC, SL_OPT_CLI_ONLY, "TIME",
-      "With --retry: not before this time has passed." },
+    { "delay", SL_OPT_TIME, AT(delay_ns), "0s", 0, 365 * 86400 * SL_SEC, SL_OPT_CLI_ONLY,
+      "TIME", "With --retry: not before this time has passed." },
     { "reason", SL_OPT_TEXT, AT(reason), NULL, 0, 0, SL_OPT_CLI_ONLY, "TEXT",
       "With --retry or --bury: why, for the operator." },
     { .name = NULL },
 };
 
-/* ---- Settling by receipt ------------------------------------------------------------------- */
+/* ---- Settling by receipt -------------------------------------------------------------------
+ */
 
 static bool add_receipt(sl_batch *b, const char *text)
 {
@@ -69,10 +70,12 @@ static int read_receipts(sl_cli *cli, sl_batch *b)
         for (long n = 1; fgets(line, sizeof line, stdin); n++) {
             line[strcspn(line, "\r\n")] = '\0';
             if (*line && !add_receipt(b, line))
-                return sl_cli_usage(cli, "standard input, line %ld: not a receipt\nhint: ID:EPOCH", n);
+                return sl_cli_usage(
+                    cli, "standard input, line %ld: not a receipt\nhint: ID:EPOCH", n);
         }
     }
-    return b->count ? SL_EXIT_OK : sl_cli_usage(cli, "which messages?\nhint: give their receipts, or -");
+    return b->count ? SL_EXIT_OK
+                    : sl_cli_usage(cli, "which messages?\nhint: give their receipts, or -");
 }
 
 static void judge(sl_batch *b, const pull_flags *f)
@@ -90,14 +93,16 @@ static sl_rc settle_receipts(sl_claim *claim, sl_batch *b, const pull_flags *f, 
     judge(b, f);
     sl_rc rc = claim->ops->settle(claim, b, &lost, err);
     if (rc == SL_OK && lost > 0)
-        return sl_fail(err, SL_REFUSED,
-                       "%zu of %zu messages are no longer yours: their lease ended and someone else "
-                       "took them, or they were settled before; the others are settled",
-                       lost, b->count);
+        return sl_fail(
+            err, SL_REFUSED,
+            "%zu of %zu messages are no longer yours: their lease ended and someone else "
+            "took them, or they were settled before; the others are settled",
+            lost, b->count);
     return rc;
 }
 
-/* ---- Taking -------------------------------------------------------------------------------- */
+/* ---- Taking --------------------------------------------------------------------------------
+ */
 
 static sl_rc take(sl_claim *claim, sl_batch *b, const sl_cli *cli, sl_err *err)
 {
@@ -126,7 +131,8 @@ static sl_rc print_lines(const sl_batch *b, const char *worker, sl_err *err)
     fwrite(sl_buf_text(&out), 1, out.n, stdout);
     sl_buf_fini(&out);
     if (fflush(stdout) != 0)
-        return sl_fail(err, SL_OPERATOR, "cannot write to standard output: %s", strerror(errno));
+        return sl_fail(err, SL_OPERATOR, "cannot write to standard output: %s",
+                       strerror(errno));
     return SL_OK;
 }
 
@@ -147,7 +153,8 @@ static sl_rc take_and_print(sl_claim *claim, sl_batch *b, const sl_cli *cli, con
     return rc != SL_OK ? rc : settled;
 }
 
-/* ---- The command --------------------------------------------------------------------------- */
+/* ---- The command ---------------------------------------------------------------------------
+ */
 
 static int check_use(sl_cli *cli, sl_batch *receipts)
 {
@@ -158,7 +165,8 @@ static int check_use(sl_cli *cli, sl_batch *receipts)
     if (modes)
         return read_receipts(cli, receipts);
     if (cli->argc > 0)
-        return sl_cli_usage(cli, "what to do with '%.60s'?\nhint: --ack, --retry or --bury", cli->argv[0]);
+        return sl_cli_usage(cli, "what to do with '%.60s'?\nhint: --ack, --retry or --bury",
+                            cli->argv[0]);
     return SL_EXIT_OK;
 }
 
@@ -176,7 +184,8 @@ static sl_rc pull(sl_cli *cli, sl_batch *b, sl_err *err)
     if (rc == SL_OK)
         rc = sl_claim_named(cli->settings.strategy)->open(&claim, d.db, &conf, err);
     if (rc == SL_OK)
-        rc = b->count ? settle_receipts(claim, b, f, err) : take_and_print(claim, b, cli, node, err);
+        rc = b->count ? settle_receipts(claim, b, f, err)
+                      : take_and_print(claim, b, cli, node, err);
     if (claim)
         claim->ops->close(claim);
     sl_cli_close(&d);
@@ -201,16 +210,19 @@ const sl_cmd sl_cmd_pull = {
     .summary = "hand messages to a script, then ack",
     .synopsis = "sluice pull [--batch N] [--wait TIME] [--lease TIME] [--auto-ack]\n"
                 "sluice pull --ack | --retry [--delay TIME] | --bury RECEIPT... | -",
-    .details =
-        "Without receipts: takes up to --batch messages, prints them as JSON lines, each with a "
-        "\"receipt\", and leaves them leased to you. Then say what became of them, by receipt: --ack, "
-        "--retry or --bury. What you never settle is delivered again when its lease has ended.\n"
-        "\n"
-        "Examples:\n"
-        "  sluice pull --batch 1 --wait 10s\n"
-        "  sluice pull --ack 12:1 13:1\n"
-        "  sluice pull | while read -r line; do handle \"$line\" && jq -r .receipt <<<\"$line\"; done |\n"
-        "    sluice pull --ack -\n",
+    .details = "Without receipts: takes up to --batch messages, prints them as JSON lines, "
+               "each with a "
+               "\"receipt\", and leaves them leased to you. Then say what became of them, by "
+               "receipt: --ack, "
+               "--retry or --bury. What you never settle is delivered again when its lease has "
+               "ended.\n"
+               "\n"
+               "Examples:\n"
+               "  sluice pull --batch 1 --wait 10s\n"
+               "  sluice pull --ack 12:1 13:1\n"
+               "  sluice pull | while read -r line; do handle \"$line\" && jq -r .receipt "
+               "<<<\"$line\"; done |\n"
+               "    sluice pull --ack -\n",
     .groups = SL_FOR_DB | SL_FOR_PULL,
     .opts = flags,
     .own_bytes = sizeof(pull_flags),

@@ -24,7 +24,8 @@ typedef struct push_flags {
 #define AT(member) offsetof(push_flags, member)
 
 static const sl_opt flags[] = {
-    { "topic", SL_OPT_TEXT, AT(topic), NULL, 0, 0, SL_OPT_CLI_ONLY, "T", "The message's topic." },
+    { "topic", SL_OPT_TEXT, AT(topic), NULL, 0, 0, SL_OPT_CLI_ONLY, "T",
+      "The message's topic." },
     { "key", SL_OPT_TEXT, AT(key), NULL, 0, 0, SL_OPT_CLI_ONLY, "K",
       "The entity that it belongs to; without it no order is kept." },
     { "type", SL_OPT_TEXT, AT(type), NULL, 0, 0, SL_OPT_CLI_ONLY, "TYPE", "The event's type." },
@@ -35,8 +36,8 @@ static const sl_opt flags[] = {
       "Headers that travel with the message." },
     { "idempotency_key", SL_OPT_TEXT, AT(idempotency_key), NULL, 0, 0, SL_OPT_CLI_ONLY, "KEY",
       "At most one message with this key is ever pushed." },
-    { "delay", SL_OPT_TIME, AT(delay_ns), "0s", 0, 3650 * 86400 * SL_SEC, SL_OPT_CLI_ONLY, "TIME",
-      "Not to be delivered before this time has passed." },
+    { "delay", SL_OPT_TIME, AT(delay_ns), "0s", 0, 3650 * 86400 * SL_SEC, SL_OPT_CLI_ONLY,
+      "TIME", "Not to be delivered before this time has passed." },
     { "lines", SL_OPT_TEXT, AT(lines), NULL, 0, 0, SL_OPT_CLI_ONLY, "FILE",
       "Push every line of FILE (- for standard input), a JSON object each." },
     { "quiet", SL_OPT_BOOL, AT(quiet), "false", 0, 0, SL_OPT_CLI_ONLY, NULL,
@@ -44,7 +45,8 @@ static const sl_opt flags[] = {
     { .name = NULL },
 };
 
-/* ---- One message --------------------------------------------------------------------------- */
+/* ---- One message ---------------------------------------------------------------------------
+ */
 
 static bool read_stdin(sl_buf *out)
 {
@@ -130,7 +132,8 @@ static int push_one(sl_cli *cli, sl_db *db)
     return rc == SL_OK ? SL_EXIT_OK : sl_cli_fail(cli, sl_cli_status_of(&err), &err);
 }
 
-/* ---- Many ---------------------------------------------------------------------------------- */
+/* ---- Many ----------------------------------------------------------------------------------
+ */
 
 typedef struct reader {
     FILE *file;
@@ -146,7 +149,8 @@ typedef struct reader {
     sl_pushed sum;
 } reader;
 
-/* Reads lines until the chunk is full, the input ends, or a line is wrong. *more: not at the end. */
+/* Reads lines until the chunk is full, the input ends, or a line is wrong. *more: not at the
+ * end. */
 static sl_rc read_chunk(reader *r, bool *more, sl_err *err)
 {
     size_t bytes = 0;
@@ -156,7 +160,9 @@ static sl_rc read_chunk(reader *r, bool *more, sl_err *err)
         ssize_t n = getline(&r->line, &r->room, r->file);
         if (n < 0) {
             *more = false;
-            return ferror(r->file) ? sl_fail(err, SL_OPERATOR, "%s: %s", r->name, strerror(errno)) : SL_OK;
+            return ferror(r->file)
+                       ? sl_fail(err, SL_OPERATOR, "%s: %s", r->name, strerror(errno))
+                       : SL_OK;
         }
         r->number++;
         r->bytes += (size_t)n;
@@ -177,7 +183,8 @@ static sl_rc push_chunk(reader *r, sl_db *db, sl_err *err)
     sl_rc rc = sl_push_db(db, r->drafts, r->count, &some, err);
     if (rc != SL_OK)
         return sl_fail_in(err, "%s, lines %llu to %llu", r->name,
-                          (unsigned long long)(r->pushed_upto + 1), (unsigned long long)r->number);
+                          (unsigned long long)(r->pushed_upto + 1),
+                          (unsigned long long)r->number);
     r->sum.inserted += some.inserted;
     r->sum.duplicates += some.duplicates;
     r->pushed_upto = r->number;
@@ -229,7 +236,8 @@ static int push_lines(sl_cli *cli, sl_db *db)
     return status;
 }
 
-/* ---- The command --------------------------------------------------------------------------- */
+/* ---- The command ---------------------------------------------------------------------------
+ */
 
 static int check_use(sl_cli *cli)
 {
@@ -237,16 +245,20 @@ static int check_use(sl_cli *cli)
     bool one = f->topic || f->key || f->type || f->content_type || f->idempotency_key ||
                f->headers.count || f->delay_ns;
     if (f->lines && (one || cli->argc > 0))
-        return sl_cli_usage(cli, "--lines takes everything from its lines: no other flag and no payload "
-                                 "beside it");
+        return sl_cli_usage(
+            cli, "--lines takes everything from its lines: no other flag and no payload "
+                 "beside it");
     if (f->lines)
         return SL_EXIT_OK;
     if (!f->topic || !*f->topic)
-        return sl_cli_usage(cli, "which topic?\nhint: --topic T, or --lines FILE for many messages");
+        return sl_cli_usage(cli,
+                            "which topic?\nhint: --topic T, or --lines FILE for many messages");
     if (cli->argc != 1)
-        return sl_cli_usage(cli, cli->argc ? "one payload, not %d\nhint: quote it"
-                                           : "no payload\nhint: give it as the argument, or - to read "
-                                             "standard input",
+        return sl_cli_usage(cli,
+                            cli->argc
+                                ? "one payload, not %d\nhint: quote it"
+                                : "no payload\nhint: give it as the argument, or - to read "
+                                  "standard input",
                             cli->argc);
     return SL_EXIT_OK;
 }
@@ -270,12 +282,15 @@ static int run(sl_cli *cli)
 const sl_cmd sl_cmd_push = {
     .name = "push",
     .summary = "insert messages (one, or JSON lines)",
-    .synopsis = "sluice push --topic T [--key K] [--type TYPE] [--headers N=V,...] PAYLOAD | -\n"
-                "sluice push --lines FILE | -",
+    .synopsis =
+        "sluice push --topic T [--key K] [--type TYPE] [--headers N=V,...] PAYLOAD | -\n"
+        "sluice push --lines FILE | -",
     .details =
-        "A line is {\"topic\":..,\"key\":..,\"payload\":<any JSON>} with \"payload_base64\" in place of "
+        "A line is {\"topic\":..,\"key\":..,\"payload\":<any JSON>} with \"payload_base64\" in "
+        "place of "
         "\"payload\" for other bytes, and optionally \"type\", \"headers\", \"content_type\", "
-        "\"idempotency_key\" and \"available_at\". Lines are pushed in chunks of a thousand, each in a "
+        "\"idempotency_key\" and \"available_at\". Lines are pushed in chunks of a thousand, "
+        "each in a "
         "transaction of its own. A wrong line is named, and so is the line to go on with.\n"
         "\n"
         "Examples:\n"

@@ -41,8 +41,8 @@ static int run(sl_cli *cli)
     log.level = (sl_log_level)s->log_level;
     log.json = s->log_format == 1;
     log.timestamps = true;
-    sl_rc rc = sl_node_run(&(sl_node_conf){ .settings = s, .log = &log, .reload = reload, .ctx = cli },
-                           &err);
+    sl_rc rc = sl_node_run(
+        &(sl_node_conf){ .settings = s, .log = &log, .reload = reload, .ctx = cli }, &err);
     sl_log_fini(&log);
     return rc == SL_OK ? SL_EXIT_OK : sl_cli_fail(cli, sl_cli_status_of(&err), &err);
 }
@@ -51,17 +51,20 @@ const sl_cmd sl_cmd_run = {
     .name = "run",
     .summary = "the node: take, deliver, settle",
     .synopsis = "sluice run --sink URL [--workers N] [--hold lease|transaction] [--drain] ...",
-    .details =
-        "Starts worker threads that take messages from the table, deliver them to the sink and settle "
-        "them, until it is stopped. TERM or INT: finish the batches in hand and leave; a second one: "
-        "give back what is in hand and leave now. HUP: read the settings again and reopen the sink.\n"
-        "\n"
-        "A database that goes away while the node runs is waited for. One that cannot be reached at "
-        "the start is exit status 3.\n"
-        "\n"
-        "Examples:\n"
-        "  sluice run --sink file:out.jsonl --drain\n"
-        "  sluice run --db postgresql://relay@db/shop --sink stdout: --workers 8\n",
+    .details = "Starts worker threads that take messages from the table, deliver them to the "
+               "sink and settle "
+               "them, until it is stopped. TERM or INT: finish the batches in hand and leave; "
+               "a second one: "
+               "give back what is in hand and leave now. HUP: read the settings again and "
+               "reopen the sink.\n"
+               "\n"
+               "A database that goes away while the node runs is waited for. One that cannot "
+               "be reached at "
+               "the start is exit status 3.\n"
+               "\n"
+               "Examples:\n"
+               "  sluice run --sink file:out.jsonl --drain\n"
+               "  sluice run --db postgresql://relay@db/shop --sink stdout: --workers 8\n",
     .groups = SL_FOR_DB | SL_FOR_RUN | SL_FOR_LOG,
     .run = run,
 };

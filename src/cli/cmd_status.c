@@ -21,7 +21,8 @@ typedef struct counts {
 static sl_rc read_counts(void *ctx, const sl_val *cols, sl_err *err)
 {
     (void)err;
-    *(counts *)ctx = (counts){ cols[0].i, cols[1].i, cols[2].i, cols[3].i, cols[4].i, cols[5].i };
+    *(counts *)ctx =
+        (counts){ cols[0].i, cols[1].i, cols[2].i, cols[3].i, cols[4].i, cols[5].i };
     return SL_OK;
 }
 
@@ -38,24 +39,30 @@ static sl_rc read_worker(void *ctx, const sl_val *cols, sl_err *err)
     double left = (double)cols[2].i / 1e6;
     sl_buf_puts(&w->json, w->json.n ? ",{\"worker\":" : "{\"worker\":");
     sl_json_string(&w->json, name);
-    sl_buf_printf(&w->json, ",\"messages\":%lld,\"lease_seconds\":%.3f}", (long long)cols[1].i, left);
-    sl_buf_printf(&w->text, "  %-32.*s %10lld %9.1f s\n", (int)name.n, name.p, (long long)cols[1].i, left);
+    sl_buf_printf(&w->json, ",\"messages\":%lld,\"lease_seconds\":%.3f}", (long long)cols[1].i,
+                  left);
+    sl_buf_printf(&w->text, "  %-32.*s %10lld %9.1f s\n", (int)name.n, name.p,
+                  (long long)cols[1].i, left);
     return SL_OK;
 }
 
-static void print_json(const sl_cli *cli, const sl_schema *schema, const counts *c, const workers *w)
+static void print_json(const sl_cli *cli, const sl_schema *schema, const counts *c,
+                       const workers *w)
 {
     sl_buf table = { 0 };
     sl_json_string(&table, sl_str_of(cli->settings.table));
     printf("{\"table\":%s,\"schema_version\":%lld,\"lanes\":%lld,\"total\":%lld,\"due\":%lld,"
-           "\"leased\":%lld,\"scheduled\":%lld,\"dead\":%lld,\"lag_seconds\":%.3f,\"workers\":[%s]}\n",
+           "\"leased\":%lld,\"scheduled\":%lld,\"dead\":%lld,\"lag_seconds\":%.3f,\"workers\":["
+           "%s]}\n",
            sl_buf_text(&table), (long long)schema->version, (long long)schema->lanes,
-           (long long)c->total, (long long)c->due, (long long)c->leased, (long long)c->scheduled,
-           (long long)c->dead, (double)c->oldest_us / 1e6, sl_buf_text(&w->json));
+           (long long)c->total, (long long)c->due, (long long)c->leased,
+           (long long)c->scheduled, (long long)c->dead, (double)c->oldest_us / 1e6,
+           sl_buf_text(&w->json));
     sl_buf_fini(&table);
 }
 
-static void print_text(const sl_cli *cli, const sl_schema *schema, const counts *c, const workers *w)
+static void print_text(const sl_cli *cli, const sl_schema *schema, const counts *c,
+                       const workers *w)
 {
     printf("table      %s (schema version %lld, %lld lanes)\n", cli->settings.table,
            (long long)schema->version, (long long)schema->lanes);
@@ -65,7 +72,8 @@ static void print_text(const sl_cli *cli, const sl_schema *schema, const counts 
     printf("dead       %lld\n", (long long)c->dead);
     printf("lag        %.1f s\n", (double)c->oldest_us / 1e6);
     if (w->text.n)
-        printf("\n  %-32s %10s %11s\n%s", "worker", "messages", "lease ends", sl_buf_text(&w->text));
+        printf("\n  %-32s %10s %11s\n%s", "worker", "messages", "lease ends",
+               sl_buf_text(&w->text));
 }
 
 static int run(sl_cli *cli)
@@ -98,13 +106,15 @@ const sl_cmd sl_cmd_status = {
     .name = "status",
     .summary = "how much waits, for how long, and who holds what",
     .synopsis = "sluice status [--db URL] [--table NAME] [--json]",
-    .details =
-        "due: could be delivered now. leased: held by a worker. scheduled: not before a later time, "
-        "retries included. dead: in the table of dead letters. lag: age of the oldest message that is "
-        "or was due.\n"
-        "\n"
-        "With --json one object: table, schema_version, lanes, total, due, leased, scheduled, dead, "
-        "lag_seconds, workers (worker, messages, lease_seconds).\n",
+    .details = "due: could be delivered now. leased: held by a worker. scheduled: not before a "
+               "later time, "
+               "retries included. dead: in the table of dead letters. lag: age of the oldest "
+               "message that is "
+               "or was due.\n"
+               "\n"
+               "With --json one object: table, schema_version, lanes, total, due, leased, "
+               "scheduled, dead, "
+               "lag_seconds, workers (worker, messages, lease_seconds).\n",
     .groups = SL_FOR_DB,
     .opts = flags,
     .own_bytes = sizeof(status_flags),

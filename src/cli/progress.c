@@ -12,7 +12,9 @@ enum { BAR_WIDTH = 30 };
 void sl_progress_begin(sl_progress *p, const char *verb, FILE *input)
 {
     struct stat st;
-    *p = (sl_progress){ .verb = verb, .shown = verb && isatty(STDERR_FILENO), .begun_ns = sl_now_ns() };
+    *p = (sl_progress){ .verb = verb,
+                        .shown = verb && isatty(STDERR_FILENO),
+                        .begun_ns = sl_now_ns() };
     if (fstat(fileno(input), &st) == 0 && S_ISREG(st.st_mode))
         p->total_bytes = (uint64_t)st.st_size;
 }

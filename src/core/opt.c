@@ -179,7 +179,9 @@ static parsed read_number(const unit *units, const char *text, int64_t *value)
 static void show_number(const unit *units, int64_t value, sl_buf *out)
 {
     const unit *u = units;
-    while (u[1].name && (value == 0 || value % u->worth != 0))
+    if (value == 0)
+        u = unit_named(units, units == times ? "s" : "");
+    while (u[1].name && value % u->worth != 0)
         u++;
     sl_buf_printf(out, "%lld%s", (long long)(value / u->worth), u->name);
 }
@@ -254,15 +256,15 @@ static sl_rc set_text(const sl_opt *o, void *base, const char *text, sl_err *err
     size_t n = strlen(text);
 
     /* The text itself stays out of these: it may be a secret. */
-    if (n == 0 && o->min > 0)
+    if (n == 0 && o->min > 0 && o->def)
         return sl_fail(err, SL_REFUSED, "%s must not be empty", o->name);
-    if (n < (size_t)o->min)
+    if (n > 0 && n < (size_t)o->min)
         return sl_fail(err, SL_REFUSED, "%s is shorter than %lld bytes", o->name,
                        (long long)o->min);
     if (o->max > 0 && n > (size_t)o->max)
         return sl_fail(err, SL_REFUSED, "%s is longer than %lld bytes", o->name,
                        (long long)o->max);
-    char *copy = sl_strdup(text);
+    char *copy = n == 0 && o->min > 0 ? NULL : sl_strdup(text);
     free(*slot);
     *slot = copy;
     return SL_OK;

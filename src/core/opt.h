@@ -38,7 +38,8 @@ typedef struct sl_opt {
     sl_opt_type type;
     size_t offset;   /* into the struct that the table describes */
     const char *def; /* as text; NULL: unset (only TEXT and MAP) */
-    int64_t min, max; /* both 0: no bounds. TEXT: bytes, where max 0 means no limit */
+    int64_t min, max; /* both 0: no bounds. TEXT: bytes, where max 0 means no limit; with min > 0
+                         and no default, an empty text unsets it */
     unsigned flags;
     const char *arg; /* CHOICE: its words; else what the value is called in help: "URL", "N" */
     const char *help; /* full sentences */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A database dialect: one file behind one table of functions. A driver knows how to connect, how to
- * run the statements of sql/<dialect>/ and how to sort its errors into sl_rc; it knows nothing of
- * claims, leases or messages.
+ * A database dialect: one file behind one table of functions. A driver knows how to connect,
+ * how to run the statements of sql/<dialect>/ and how to sort its errors into sl_rc; it knows
+ * nothing of claims, leases or messages.
  *
  * A connection belongs to one thread at a time. After SL_AGAIN from `run` the connection may be
  * gone: close it and open another. All values are parameters; names are replaced by db/names.h.
@@ -41,7 +41,8 @@ typedef struct sl_stmt {
     sl_type cols[SL_STMT_MAX];
 } sl_stmt;
 
-/* A script of sql/<dialect>/schema/: several statements, run as they are, without parameters. */
+/* A script of sql/<dialect>/schema/: several statements, run as they are, without parameters.
+ */
 typedef struct sl_script {
     const char *dialect;
     const char *name; /* "schema/001" */
@@ -54,9 +55,9 @@ extern const sl_script sl_scripts[];
 extern const int sl_scripts_count;
 
 /*
- * A value on its way in or out. Arrays stand for "do this for each": PostgreSQL gets them whole, a
- * database without arrays runs the statement once per element; all arrays of a call have the same
- * length.
+ * A value on its way in or out. Arrays stand for "do this for each": PostgreSQL gets them
+ * whole, a database without arrays runs the statement once per element; all arrays of a call
+ * have the same length.
  */
 typedef struct sl_val {
     sl_type type;
@@ -116,13 +117,13 @@ typedef struct sl_db {
 
 typedef struct sl_dsn {
     const char *url;
-    const char *app;        /* shown in the server's list of sessions */
-    const sl_names *names;  /* must outlive the connection */
-    int64_t connect_ns;     /* give up connecting after */
-    int64_t statement_ns;   /* a statement without an answer for so long: connection lost */
-    int64_t idle_in_tx_ns;  /* 0, or the server ends a transaction that idles longer */
-    bool create;            /* a missing SQLite file is made */
-    int wake_fd;            /* -1, or gives up waiting when readable, with SL_STOPPED */
+    const char *app;       /* shown in the server's list of sessions */
+    const sl_names *names; /* must outlive the connection */
+    int64_t connect_ns;    /* give up connecting after */
+    int64_t statement_ns;  /* a statement without an answer for so long: connection lost */
+    int64_t idle_in_tx_ns; /* 0, or the server ends a transaction that idles longer */
+    bool create;           /* a missing SQLite file is made */
+    int wake_fd;           /* -1, or gives up waiting when readable, with SL_STOPPED */
 } sl_dsn;
 
 struct sl_db_ops {
@@ -130,8 +131,8 @@ struct sl_db_ops {
     const char *example; /* "postgresql://user@host/database" */
     bool (*accepts)(const char *url);
     SL_CHECK sl_rc (*open)(sl_db **out, const sl_dsn *dsn, sl_err *err);
-    /* Wraps a connection that the caller owns; nothing is prepared or left behind on it, and close
-     * does not close it. */
+    /* Wraps a connection that the caller owns; nothing is prepared or left behind on it, and
+     * close does not close it. */
     SL_CHECK sl_rc (*adopt)(sl_db **out, void *native, const sl_names *names, sl_err *err);
     void (*close)(sl_db *db);
     /* Runs calls in order, in one round trip where the database can. The first failure ends it:
@@ -153,7 +154,7 @@ const sl_stmt *sl_db_stmt(const sl_db *db, const char *name);
 const sl_script *sl_script_named(const char *dialect, const char *name); /* or NULL */
 
 /* Runs one statement alone. */
-SL_CHECK sl_rc sl_db_run1(sl_db *db, const char *stmt, const sl_val *in, sl_row_fn row, void *ctx,
-                          int64_t *affected, sl_err *err);
+SL_CHECK sl_rc sl_db_run1(sl_db *db, const char *stmt, const sl_val *in, sl_row_fn row,
+                          void *ctx, int64_t *affected, sl_err *err);
 
 #endif

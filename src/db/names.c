@@ -13,14 +13,15 @@ enum { NAME_MAX_BYTES = 63, TABLE_MAX_BYTES = 63 - 16 };
 #define LANES_WORD "sluice_lanes"
 
 const char *const sl_columns[] = {
-    "id",           "topic",           "entity_key", "event_type",   "payload",  "content_type",
-    "headers",      "idempotency_key", "created_at", "available_at", "lane",     "attempts",
-    "last_error",   "leased_until",    "epoch",      "worker",       NULL,
+    "id",         "topic",           "entity_key", "event_type",   "payload", "content_type",
+    "headers",    "idempotency_key", "created_at", "available_at", "lane",    "attempts",
+    "last_error", "leased_until",    "epoch",      "worker",       NULL,
 };
 
 static bool word_char(char c, bool first)
 {
-    return isalpha((unsigned char)c) || c == '_' || (!first && (isdigit((unsigned char)c) || c == '$'));
+    return isalpha((unsigned char)c) || c == '_' ||
+           (!first && (isdigit((unsigned char)c) || c == '$'));
 }
 
 static bool is_identifier(const char *s, size_t n, size_t max)
@@ -48,10 +49,11 @@ static sl_rc check_table(const char *table, sl_err *err)
     if ((!dot || is_identifier(table, (size_t)(dot - table), NAME_MAX_BYTES)) &&
         is_identifier(name, strlen(name), TABLE_MAX_BYTES))
         return SL_OK;
-    return sl_fail(err, SL_REFUSED,
-                   "table '%.80s' is not a name\nhint: NAME or SCHEMA.NAME of letters, digits, _ "
-                   "and $, the name at most %d bytes",
-                   table, TABLE_MAX_BYTES);
+    return sl_fail(
+        err, SL_REFUSED,
+        "table '%.80s' is not a name\nhint: NAME or SCHEMA.NAME of letters, digits, _ "
+        "and $, the name at most %d bytes",
+        table, TABLE_MAX_BYTES);
 }
 
 static sl_rc check_column(const sl_opt_map *map, size_t i, sl_err *err)
@@ -59,17 +61,19 @@ static sl_rc check_column(const sl_opt_map *map, size_t i, sl_err *err)
     const char *ours = map->names[i];
     const char *theirs = map->values[i];
     if (!is_column(ours))
-        return sl_fail(err, SL_REFUSED,
-                       "columns: '%.60s' is not a column of the outbox\nhint: id, topic, "
-                       "entity_key, event_type, payload, content_type, headers, idempotency_key, "
-                       "created_at, available_at, lane, attempts, last_error, leased_until, "
-                       "epoch, worker",
-                       ours);
+        return sl_fail(
+            err, SL_REFUSED,
+            "columns: '%.60s' is not a column of the outbox\nhint: id, topic, "
+            "entity_key, event_type, payload, content_type, headers, idempotency_key, "
+            "created_at, available_at, lane, attempts, last_error, leased_until, "
+            "epoch, worker",
+            ours);
     if (!is_identifier(theirs, strlen(theirs), NAME_MAX_BYTES))
-        return sl_fail(err, SL_REFUSED,
-                       "columns: '%.80s' (for %s) is not a name\nhint: letters, digits, _ and $, "
-                       "at most %d bytes",
-                       theirs, ours, NAME_MAX_BYTES);
+        return sl_fail(
+            err, SL_REFUSED,
+            "columns: '%.80s' (for %s) is not a name\nhint: letters, digits, _ and $, "
+            "at most %d bytes",
+            theirs, ours, NAME_MAX_BYTES);
     return SL_OK;
 }
 
@@ -79,10 +83,11 @@ static sl_rc check_collisions(const sl_names *n, sl_err *err)
     for (const char *const *a = sl_columns; *a; a++)
         for (const char *const *b = a + 1; *b; b++)
             if (!strcmp(sl_names_column(n, *a), sl_names_column(n, *b)))
-                return sl_fail(err, SL_REFUSED,
-                               "columns: %s and %s are both '%s'\nhint: map one of them to another "
-                               "name; a column that the table lacks is added by sluice init",
-                               *a, *b, sl_names_column(n, *a));
+                return sl_fail(
+                    err, SL_REFUSED,
+                    "columns: %s and %s are both '%s'\nhint: map one of them to another "
+                    "name; a column that the table lacks is added by sluice init",
+                    *a, *b, sl_names_column(n, *a));
     return SL_OK;
 }
 
@@ -163,8 +168,8 @@ static void put_word(const sl_names *n, const char *word, size_t bytes, sl_buf *
     sl_buf_put(out, word, bytes);
 }
 
-/* The end of what must not be looked into: a string, a quoted name, a comment to the line's end;
- * or the argument itself. */
+/* The end of what must not be looked into: a string, a quoted name, a comment to the line's
+ * end; or the argument itself. */
 static const char *skip_quoted(const char *p)
 {
     const char *end = NULL;

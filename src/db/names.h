@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the tables and columns are really called. The SQL files speak of `sluice_outbox`, of the
- * side tables named after it (`sluice_outbox_dead`, ...) and of the columns of design section 2;
- * this replaces those words, and only those, by the quoted names that were configured. Since a word
- * is replaced wherever it stands, also where a sub-select passes it on, the statement stays
- * consistent. Nothing else is ever pasted into SQL.
+ * side tables named after it (`sluice_outbox_dead`, ...) and of the columns of design section
+ * 2; this replaces those words, and only those, by the quoted names that were configured. Since
+ * a word is replaced wherever it stands, also where a sub-select passes it on, the statement
+ * stays consistent. Nothing else is ever pasted into SQL.
  */
 #ifndef SL_DB_NAMES_H
 #define SL_DB_NAMES_H

@@ -10,9 +10,10 @@
 unsigned sl_pg_oid(sl_type type)
 {
     static const unsigned oids[] = {
-        [SL_T_INT8] = PG_INT8,         [SL_T_TEXT] = PG_TEXT,         [SL_T_BYTES] = PG_BYTEA,
-        [SL_T_TIME] = PG_TIMESTAMPTZ,  [SL_T_BOOL] = PG_BOOL,         [SL_T_INT8S] = PG_INT8_ARRAY,
-        [SL_T_TEXTS] = PG_TEXT_ARRAY,  [SL_T_BYTESS] = PG_BYTEA_ARRAY,
+        [SL_T_INT8] = PG_INT8,        [SL_T_TEXT] = PG_TEXT,
+        [SL_T_BYTES] = PG_BYTEA,      [SL_T_TIME] = PG_TIMESTAMPTZ,
+        [SL_T_BOOL] = PG_BOOL,        [SL_T_INT8S] = PG_INT8_ARRAY,
+        [SL_T_TEXTS] = PG_TEXT_ARRAY, [SL_T_BYTESS] = PG_BYTEA_ARRAY,
     };
     return oids[type];
 }
@@ -135,7 +136,8 @@ bool sl_pg_decode(sl_val *out, sl_type want, unsigned oid, const char *bytes, si
     *out = (sl_val){ .type = want };
     switch (want) {
     case SL_T_INT8:
-        return (oid == PG_INT2 || oid == PG_INT4 || oid == PG_INT8) && decode_int(out, bytes, n);
+        return (oid == PG_INT2 || oid == PG_INT4 || oid == PG_INT8) &&
+               decode_int(out, bytes, n);
     case SL_T_BOOL:
         out->i = n == 1 && bytes[0];
         return oid == PG_BOOL;

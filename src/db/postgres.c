@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PostgreSQL, by libpq. Results are binary, statements are prepared on first use, and the calls of
- * one `run` travel in one round trip (pipeline mode), with the preparation where it is needed. The
- * connection is non-blocking and every wait has an end: a server that never answers is a lost
- * connection, not a worker that hangs.
+ * PostgreSQL, by libpq. Results are binary, statements are prepared on first use, and the calls
+ * of one `run` travel in one round trip (pipeline mode), with the preparation where it is
+ * needed. The connection is non-blocking and every wait has an end: a server that never answers
+ * is a lost connection, not a worker that hangs.
  *
- * A connection that the caller owns (adopt) is used with plain PQexecParams: nothing is prepared on
- * it, so it may as well go through a pooler.
+ * A connection that the caller owns (adopt) is used with plain PQexecParams: nothing is
+ * prepared on it, so it may as well go through a pooler.
  */
 #include "core/clock.h"
 #include "core/mem.h"
@@ -28,8 +28,8 @@ typedef struct pg_db {
     const sl_names *names;
     int64_t statement_ns;
     int wake_fd;
-    sl_buf sql;    /* statement text while it is prepared */
-    sl_buf params; /* encoded parameters of the call being sent */
+    sl_buf sql;      /* statement text while it is prepared */
+    sl_buf params;   /* encoded parameters of the call being sent */
     bool prepared[]; /* by sl_stmt.index */
 } pg_db;
 
@@ -47,18 +47,18 @@ static const struct {
     const char *prefix;
     sl_rc rc;
 } classes[] = {
-    { "57014", SL_AGAIN },   /* statement cancelled or timed out */
-    { "55P03", SL_AGAIN },   /* lock not available */
-    { "25006", SL_AGAIN },   /* read only: we are on a standby, or a failover is under way */
-    { "25P03", SL_AGAIN },   /* idle in transaction too long: the session was ended */
-    { "08", SL_AGAIN },      /* connection */
-    { "40", SL_AGAIN },      /* deadlock, serialisation */
-    { "53", SL_AGAIN },      /* out of memory, disk, connections */
-    { "57", SL_AGAIN },      /* shutdown, crash, cannot connect now */
-    { "58", SL_AGAIN },      /* I/O */
-    { "22", SL_REFUSED },    /* this value */
-    { "23", SL_REFUSED },    /* this row: a constraint */
-    { "54", SL_REFUSED },    /* too large */
+    { "57014", SL_AGAIN }, /* statement cancelled or timed out */
+    { "55P03", SL_AGAIN }, /* lock not available */
+    { "25006", SL_AGAIN }, /* read only: we are on a standby, or a failover is under way */
+    { "25P03", SL_AGAIN }, /* idle in transaction too long: the session was ended */
+    { "08", SL_AGAIN },    /* connection */
+    { "40", SL_AGAIN },    /* deadlock, serialisation */
+    { "53", SL_AGAIN },    /* out of memory, disk, connections */
+    { "57", SL_AGAIN },    /* shutdown, crash, cannot connect now */
+    { "58", SL_AGAIN },    /* I/O */
+    { "22", SL_REFUSED },  /* this value */
+    { "23", SL_REFUSED },  /* this row: a constraint */
+    { "54", SL_REFUSED },  /* too large */
 };
 
 static sl_rc class_of(const char *sqlstate)
@@ -72,13 +72,15 @@ static sl_rc class_of(const char *sqlstate)
 static const char *advice_for(const char *sqlstate)
 {
     if (!strcmp(sqlstate, "42P01") || !strcmp(sqlstate, "42703"))
-        return "\nhint: create or migrate the tables with 'sluice init', or check table and columns";
+        return "\nhint: create or migrate the tables with 'sluice init', or check table and "
+               "columns";
     if (!strcmp(sqlstate, "42501"))
         return "\nhint: grant the role what it needs, see docs/operating.md";
     return "";
 }
 
-/* Only the primary message: the detail of a constraint holds the whole row, payload included. */
+/* Only the primary message: the detail of a constraint holds the whole row, payload included.
+ */
 static sl_rc fail_result(const pg_db *p, const PGresult *res, sl_err *err)
 {
     const char *state = res ? PQresultErrorField(res, PG_DIAG_SQLSTATE) : NULL;
@@ -113,7 +115,8 @@ static sl_rc wait_socket(const pg_db *p, short events, int64_t deadline_ns, sl_e
     }
 }
 
-/* Sends all that is queued, reading meanwhile: a server that cannot write to us does not read. */
+/* Sends all that is queued, reading meanwhile: a server that cannot write to us does not read.
+ */
 static sl_rc flush(const pg_db *p, int64_t deadline_ns, sl_err *err)
 {
     int left;
@@ -151,7 +154,8 @@ typedef struct packed {
     int formats[SL_STMT_MAX];
 } packed;
 
-/* Encodes all parameters into p->params first, since the buffer may move, and points afterwards. */
+/* Encodes all parameters into p->params first, since the buffer may move, and points
+ * afterwards. */
 static void pack(pg_db *p, const sl_call *c, packed *out)
 {
     size_t starts[SL_STMT_MAX + 1];
@@ -179,7 +183,8 @@ static sl_rc give_rows(const PGresult *res, sl_call *c, sl_err *err)
     int ncols = c->stmt->ncols;
     sl_val cols[SL_STMT_MAX];
 
-    c->affected = *PQcmdTuples((PGresult *)res) ? strtoll(PQcmdTuples((PGresult *)res), NULL, 10) : 0;
+    c->affected =
+        *PQcmdTuples((PGresult *)res) ? strtoll(PQcmdTuples((PGresult *)res), NULL, 10) : 0;
     if (PQnfields(res) != ncols && PQnfields(res) > 0)
         return sl_fail(err, SL_OPERATOR, "postgres: %s gives %d columns, not %d", c->stmt->name,
                        PQnfields(res), ncols);
@@ -187,10 +192,11 @@ static sl_rc give_rows(const PGresult *res, sl_call *c, sl_err *err)
         for (int i = 0; i < ncols; i++) {
             cols[i] = (sl_val){ .type = c->stmt->cols[i], .null = true };
             if (!PQgetisnull(res, r, i) &&
-                !sl_pg_decode(&cols[i], c->stmt->cols[i], PQftype(res, i), PQgetvalue(res, r, i),
-                              (size_t)PQgetlength(res, r, i)))
-                return sl_fail(err, SL_OPERATOR, "postgres: column '%s' has a type (oid %u) that "
-                                                 "cannot be read here",
+                !sl_pg_decode(&cols[i], c->stmt->cols[i], PQftype(res, i),
+                              PQgetvalue(res, r, i), (size_t)PQgetlength(res, r, i)))
+                return sl_fail(err, SL_OPERATOR,
+                               "postgres: column '%s' has a type (oid %u) that "
+                               "cannot be read here",
                                PQfname(res, i), PQftype(res, i));
         }
         sl_rc rc = c->row(c->ctx, cols, err);
@@ -257,7 +263,9 @@ static sl_rc read_answer(pg_db *p, sl_call *rows, int64_t deadline_ns, sl_rc sof
     if (!res)
         return fail_result(p, NULL, err);
     if (sofar == SL_OK)
-        rc = !succeeded(res) ? fail_result(p, res, err) : rows ? give_rows(res, rows, err) : SL_OK;
+        rc = !succeeded(res) ? fail_result(p, res, err)
+             : rows          ? give_rows(res, rows, err)
+                             : SL_OK;
     PQclear(res);
     for (PGresult *more = NULL;; PQclear(more)) {
         sl_err ignored;
@@ -269,8 +277,8 @@ static sl_rc read_answer(pg_db *p, sl_call *rows, int64_t deadline_ns, sl_rc sof
     }
 }
 
-/* The first failure is the one that is told; the rest of the pipeline is skipped by the server and
- * only read to its end. */
+/* The first failure is the one that is told; the rest of the pipeline is skipped by the server
+ * and only read to its end. */
 static sl_rc read_all(pg_db *p, sl_call *calls, size_t count, const bool *prepares,
                       int64_t deadline_ns, sl_err *err)
 {
@@ -328,8 +336,8 @@ static sl_rc run_params(pg_db *p, sl_call *c, sl_err *err)
     pack(p, c, &in);
     sl_buf_reset(&p->sql);
     sl_names_apply(p->names, c->stmt->text, &p->sql);
-    PGresult *res = PQexecParams(p->pg, sl_buf_text(&p->sql), in.n, in.types, in.values, in.lengths,
-                                 in.formats, 1);
+    PGresult *res = PQexecParams(p->pg, sl_buf_text(&p->sql), in.n, in.types, in.values,
+                                 in.lengths, in.formats, 1);
     sl_rc rc = succeeded(res) ? give_rows(res, c, err) : fail_result(p, res, err);
     PQclear(res);
     return rc;
@@ -352,10 +360,11 @@ static sl_rc pg_run(sl_db *db, sl_call *calls, size_t count, sl_err *err)
     return SL_OK;
 }
 
+/* A migration may rewrite a large table: it takes the time it takes. */
 static sl_rc pg_script(sl_db *db, const char *sql, sl_err *err)
 {
     pg_db *p = pg_of(db);
-    int64_t deadline_ns = sl_now_ns() + p->statement_ns;
+    int64_t deadline_ns = INT64_MAX;
     if (!PQsendQuery(p->pg, sql))
         return fail_result(p, NULL, err);
     sl_rc rc = flush(p, deadline_ns, err);
@@ -384,7 +393,8 @@ static bool pg_accepts(const char *url)
     return p > url && *p == '=';
 }
 
-/* libpq reads URLs only with the two slashes; "postgresql:" alone means: all from PG* variables. */
+/* libpq reads URLs only with the two slashes; "postgresql:" alone means: all from PG*
+ * variables. */
 static const char *conninfo_of(const char *url)
 {
     size_t n = strlen(url);
@@ -402,37 +412,73 @@ static bool has_many_hosts(const char *conninfo)
     return many;
 }
 
-/* What the user wrote wins over what stands before it here: later keywords override, and an empty
- * value leaves the choice to the PG* variables. A dead peer is noticed by TCP, not after two
- * hours. */
-static PGconn *start_connecting(const sl_dsn *dsn)
+/* What the user wrote wins over what stands before it here: later keywords override, and an
+ * empty value leaves the choice to the PG* variables. A dead peer is noticed by TCP, not after
+ * two hours. */
+static PGconn *start_connecting(const sl_dsn *dsn, bool many_hosts)
 {
-    const char *conninfo = conninfo_of(dsn->url);
-    const char *attrs = has_many_hosts(conninfo) && !getenv("PGTARGETSESSIONATTRS") ? "read-write" : "";
-    const char *const keywords[] = {
-        "fallback_application_name", "client_encoding",  "keepalives_idle",      "keepalives_interval",
-        "keepalives_count",          "tcp_user_timeout", "target_session_attrs", "dbname",
-        NULL,
+    char seconds[24];
+    snprintf(seconds, sizeof seconds, "%lld",
+             (long long)((dsn->connect_ns + SL_SEC - 1) / SL_SEC));
+    const char *attrs = many_hosts && !getenv("PGTARGETSESSIONATTRS") ? "read-write" : "";
+    const char *timeout = getenv("PGCONNECT_TIMEOUT") ? "" : seconds;
+    const char *const keywords[] = { "fallback_application_name",
+                                     "client_encoding",
+                                     "keepalives_idle",
+                                     "keepalives_interval",
+                                     "keepalives_count",
+                                     "tcp_user_timeout",
+                                     "connect_timeout",
+                                     "target_session_attrs",
+                                     "dbname",
+                                     NULL };
+    const char *const values[] = {
+        dsn->app, "UTF8", "10", "5", "3", "30000", timeout, attrs, conninfo_of(dsn->url), NULL
     };
-    const char *const values[] = { dsn->app, "UTF8", "10", "5", "3", "30000", attrs, conninfo, NULL };
-    return PQconnectStartParams(keywords, values, 1);
+    return many_hosts ? PQconnectdbParams(keywords, values, 1)
+                      : PQconnectStartParams(keywords, values, 1);
 }
 
+/* The user's own connect_timeout, in seconds, goes before the setting. */
+static int64_t connect_limit_ns(PGconn *pg, int64_t setting_ns)
+{
+    long seconds = 0;
+    PQconninfoOption *all = PQconninfo(pg);
+    for (PQconninfoOption *o = all; o && o->keyword; o++)
+        if (!strcmp(o->keyword, "connect_timeout") && o->val)
+            seconds = strtol(o->val, NULL, 10);
+    PQconninfoFree(all);
+    bool ours = seconds <= 0 || seconds == (setting_ns + SL_SEC - 1) / SL_SEC;
+    return ours ? setting_ns : seconds * SL_SEC;
+}
+
+static sl_rc no_answer(const pg_db *p, sl_err *err)
+{
+    return sl_fail(
+        err, SL_AGAIN,
+        "postgres: the server does not answer (host %s, port %s): gave up connecting\n"
+        "hint: is it running and reachable? setting: connect_timeout",
+        PQhost(p->pg), PQport(p->pg));
+}
+
+/* Our own loop, so that it ends on time and when told to stop. Not used with several hosts:
+ * only libpq's own can give each of them its time. */
 static sl_rc connect_by(pg_db *p, int64_t deadline_ns, sl_err *err)
 {
     PostgresPollingStatusType want = PGRES_POLLING_WRITING;
     while (PQstatus(p->pg) != CONNECTION_BAD && want != PGRES_POLLING_OK &&
            want != PGRES_POLLING_FAILED) {
-        sl_rc rc = wait_socket(p, want == PGRES_POLLING_READING ? POLLIN : POLLOUT, deadline_ns, err);
-        if (rc == SL_STOPPED)
-            return rc;
+        sl_rc rc =
+            wait_socket(p, want == PGRES_POLLING_READING ? POLLIN : POLLOUT, deadline_ns, err);
         if (rc != SL_OK)
-            return sl_fail(err, SL_AGAIN,
-                           "postgres: the server does not answer (host %s, port %s): gave up "
-                           "connecting\nhint: is it running and reachable? setting: connect_timeout",
-                           PQhost(p->pg), PQport(p->pg));
+            return rc == SL_STOPPED ? rc : no_answer(p, err);
         want = PQconnectPoll(p->pg);
     }
+    return SL_OK;
+}
+
+static sl_rc check_connected(const pg_db *p, sl_err *err)
+{
     if (PQstatus(p->pg) == CONNECTION_OK)
         return SL_OK;
     return sl_fail(err, SL_AGAIN, "postgres: cannot connect: %s", PQerrorMessage(p->pg));
@@ -442,12 +488,14 @@ static sl_rc check_server(pg_db *p, sl_err *err)
 {
     int version = PQserverVersion(p->pg);
     if (version < OLDEST_SERVER)
-        return sl_fail(err, SL_OPERATOR,
-                       "postgres: the server is version %s; Sluice needs PostgreSQL 13 or newer",
-                       PQparameterStatus(p->pg, "server_version"));
+        return sl_fail(
+            err, SL_OPERATOR,
+            "postgres: the server is version %s; Sluice needs PostgreSQL 13 or newer",
+            PQparameterStatus(p->pg, "server_version"));
     const char *encoding = PQparameterStatus(p->pg, "server_encoding");
     if (!encoding || (strcmp(encoding, "UTF8") && strcmp(encoding, "SQL_ASCII")))
-        return sl_fail(err, SL_OPERATOR, "postgres: the database's encoding is %s; Sluice needs UTF8",
+        return sl_fail(err, SL_OPERATOR,
+                       "postgres: the database's encoding is %s; Sluice needs UTF8",
                        encoding ? encoding : "unknown");
     return SL_OK;
 }
@@ -468,10 +516,11 @@ static sl_rc open_session(pg_db *p, const sl_dsn *dsn, sl_err *err)
                           note_standby, &standby, NULL, err);
     if (rc != SL_OK || !standby)
         return rc;
-    return sl_fail(err, SL_AGAIN,
-                   "postgres: host %s, port %s is a standby and cannot be written to\nhint: name the "
-                   "primary, or all hosts of the cluster",
-                   PQhost(p->pg), PQport(p->pg));
+    return sl_fail(
+        err, SL_AGAIN,
+        "postgres: host %s, port %s is a standby and cannot be written to\nhint: name the "
+        "primary, or all hosts of the cluster",
+        PQhost(p->pg), PQport(p->pg));
 }
 
 static pg_db *new_db(PGconn *pg, bool adopted, const sl_names *names)
@@ -493,7 +542,8 @@ static sl_rc check_conninfo(const char *url, sl_err *err)
     return all ? SL_OK
                : sl_fail(err, SL_OPERATOR,
                          "postgres: the connection string cannot be read\nhint: "
-                         "postgresql://user@host:port/database?name=value, or name=value pairs with "
+                         "postgresql://user@host:port/database?name=value, or name=value pairs "
+                         "with "
                          "quotes around values that hold spaces");
 }
 
@@ -502,13 +552,17 @@ static sl_rc pg_open(sl_db **out, const sl_dsn *dsn, sl_err *err)
     sl_rc rc = check_conninfo(dsn->url, err);
     if (rc != SL_OK)
         return rc;
-    PGconn *pg = start_connecting(dsn);
+    bool many = has_many_hosts(conninfo_of(dsn->url));
+    PGconn *pg = start_connecting(dsn, many);
     if (!pg)
         return sl_fail(err, SL_AGAIN, "postgres: out of memory");
     pg_db *p = new_db(pg, false, dsn->names);
     p->statement_ns = dsn->statement_ns;
     p->wake_fd = dsn->wake_fd;
-    rc = connect_by(p, sl_now_ns() + dsn->connect_ns, err);
+    if (!many)
+        rc = connect_by(p, sl_now_ns() + connect_limit_ns(pg, dsn->connect_ns), err);
+    if (rc == SL_OK)
+        rc = check_connected(p, err);
     if (rc == SL_OK)
         rc = check_server(p, err);
     if (rc == SL_OK && PQsetnonblocking(pg, 1) != 0)
@@ -528,7 +582,8 @@ static sl_rc pg_adopt(sl_db **out, void *native, const sl_names *names, sl_err *
     if (PQstatus(pg) != CONNECTION_OK)
         return sl_fail(err, SL_AGAIN, "postgres: the caller's connection is not open");
     if (PQpipelineStatus(pg) != PQ_PIPELINE_OFF || PQtransactionStatus(pg) == PQTRANS_ACTIVE)
-        return sl_fail(err, SL_REFUSED, "postgres: the caller's connection is busy or in pipeline mode");
+        return sl_fail(err, SL_REFUSED,
+                       "postgres: the caller's connection is busy or in pipeline mode");
     *out = &new_db(pg, true, names)->base;
     return SL_OK;
 }

@@ -41,13 +41,15 @@ static const char *column_type(const columns *c, const char *name)
 }
 
 /* `word` as in the SQL files: "sluice_outbox_meta". */
-static sl_rc read_columns(sl_db *db, const sl_names *names, const char *word, columns *out, sl_err *err)
+static sl_rc read_columns(sl_db *db, const sl_names *names, const char *word, columns *out,
+                          sl_err *err)
 {
     sl_buf quoted = { 0 };
     out->count = 0;
     sl_names_apply(names, word, &quoted);
-    sl_rc rc = sl_db_run1(db, "schema/columns", (sl_val[]){ sl_text((sl_str){ quoted.p, quoted.n }) },
-                          add_column, out, NULL, err);
+    sl_rc rc =
+        sl_db_run1(db, "schema/columns", (sl_val[]){ sl_text((sl_str){ quoted.p, quoted.n }) },
+                   add_column, out, NULL, err);
     sl_buf_fini(&quoted);
     return rc;
 }
@@ -84,10 +86,11 @@ sl_rc sl_schema_read(sl_db *db, const sl_names *names, sl_schema *out, sl_err *e
 
 static sl_rc newer(const sl_names *names, const sl_schema *s, sl_err *err)
 {
-    return sl_fail(err, SL_NEWER,
-                   "table '%s' has schema version %lld, this program knows up to %d\nhint: install a "
-                   "newer sluice; restarting this one will not help",
-                   names->table, (long long)s->version, SL_SCHEMA_VERSION);
+    return sl_fail(
+        err, SL_NEWER,
+        "table '%s' has schema version %lld, this program knows up to %d\nhint: install a "
+        "newer sluice; restarting this one will not help",
+        names->table, (long long)s->version, SL_SCHEMA_VERSION);
 }
 
 sl_rc sl_schema_check(sl_db *db, const sl_names *names, sl_err *err)
@@ -99,13 +102,14 @@ sl_rc sl_schema_check(sl_db *db, const sl_names *names, sl_err *err)
     if (s.version > SL_SCHEMA_VERSION)
         return newer(names, &s, err);
     if (s.version == 0)
-        return sl_fail(err, SL_OPERATOR, "table '%s' %s\nhint: run 'sluice init' once", names->table,
-                       s.table ? "was not made by sluice init" : "is not there");
+        return sl_fail(err, SL_OPERATOR, "table '%s' %s\nhint: run 'sluice init' once",
+                       names->table, s.table ? "was not made by sluice init" : "is not there");
     if (s.version < SL_SCHEMA_VERSION)
-        return sl_fail(err, SL_OPERATOR,
-                       "table '%s' has schema version %lld, this program needs %d\nhint: run 'sluice "
-                       "init' to migrate it",
-                       names->table, (long long)s.version, SL_SCHEMA_VERSION);
+        return sl_fail(
+            err, SL_OPERATOR,
+            "table '%s' has schema version %lld, this program needs %d\nhint: run 'sluice "
+            "init' to migrate it",
+            names->table, (long long)s.version, SL_SCHEMA_VERSION);
     return SL_OK;
 }
 
@@ -126,17 +130,20 @@ static sl_rc check_adopted(const sl_names *names, const columns *have, sl_err *e
     static const struct {
         const char *column, *types, *hint;
     } needed[] = {
-        { "id", "|bigint|integer|smallint|int|", "add a bigint identity column and map it: columns: id=..." },
-        { "payload", "|bytea|text|character varying|blob|", "change its type to bytea or text" },
+        { "id", "|bigint|integer|smallint|int|",
+          "add a bigint identity column and map it: columns: id=..." },
+        { "payload", "|bytea|text|character varying|blob|",
+          "change its type to bytea or text" },
     };
     for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
         const char *name = sl_names_column(names, needed[i].column);
         const char *type = column_type(have, name);
         if (!type)
-            return sl_fail(err, SL_OPERATOR,
-                           "table '%s' is there but has no column '%s'\nhint: say what it is called: "
-                           "columns: %s=NAME",
-                           names->table, name, needed[i].column);
+            return sl_fail(
+                err, SL_OPERATOR,
+                "table '%s' is there but has no column '%s'\nhint: say what it is called: "
+                "columns: %s=NAME",
+                names->table, name, needed[i].column);
         char word[80];
         snprintf(word, sizeof word, "|%s|", type);
         if (!strstr(needed[i].types, word))
@@ -156,7 +163,8 @@ static void added_column(const char *stmt, char *name, size_t room)
 }
 
 /* Adds what an existing table lacks, statement by statement. */
-static sl_rc adopt(sl_db *db, const sl_names *names, const columns *have, int *added, sl_err *err)
+static sl_rc adopt(sl_db *db, const sl_names *names, const columns *have, int *added,
+                   sl_err *err)
 {
     sl_rc rc = check_adopted(names, have, err);
     const char *p = strstr(sl_script_named(db->ops->name, "schema/adopt")->text, "ALTER");

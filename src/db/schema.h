@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables: made, adopted, migrated and checked. A migration is a script sql/<dialect>/schema/NNN;
- * the number of the last one run is kept in the table's own _meta table. */
+/* The tables: made, adopted, migrated and checked. A migration is a script
+ * sql/<dialect>/schema/NNN; the number of the last one run is kept in the table's own _meta
+ * table. */
 #ifndef SL_DB_SCHEMA_H
 #define SL_DB_SCHEMA_H
 
@@ -24,10 +25,12 @@ typedef struct sl_schema_done {
     int columns_added; /* to a table that was there */
 } sl_schema_done;
 
-/* Creates, adopts or migrates, in one transaction; harmless when there is nothing to do, and when
- * several nodes do it at once. */
-SL_CHECK sl_rc sl_schema_init(sl_db *db, const sl_names *names, sl_schema_done *done, sl_err *err);
+/* Creates, adopts or migrates, in one transaction; harmless when there is nothing to do, and
+ * when several nodes do it at once. */
+SL_CHECK sl_rc sl_schema_init(sl_db *db, const sl_names *names, sl_schema_done *done,
+                              sl_err *err);
 /* The same as SQL text, for those who run migrations themselves. */
-SL_CHECK sl_rc sl_schema_print(const char *dialect, const sl_names *names, sl_buf *out, sl_err *err);
+SL_CHECK sl_rc sl_schema_print(const char *dialect, const sl_names *names, sl_buf *out,
+                               sl_err *err);
 
 #endif

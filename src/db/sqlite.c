@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SQLite: the embedded default. One writer at a time, so every claim and settle begins with BEGIN
- * IMMEDIATE and waits its turn (busy_timeout); readers and other processes go on beside it (WAL).
- * There are no arrays: a call with array parameters runs its statement once per element.
+ * SQLite: the embedded default. One writer at a time, so every claim and settle begins with
+ * BEGIN IMMEDIATE and waits its turn (busy_timeout); readers and other processes go on beside
+ * it (WAL). There are no arrays: a call with array parameters runs its statement once per
+ * element.
  */
 #include "core/clock.h"
 #include "core/mem.h"
@@ -56,7 +57,8 @@ static sl_rc class_of(int code)
 static const char *advice_for(const char *text)
 {
     if (strstr(text, "no such table") || strstr(text, "no such column"))
-        return "\nhint: create or migrate the tables with 'sluice init', or check table and columns";
+        return "\nhint: create or migrate the tables with 'sluice init', or check table and "
+               "columns";
     if (strstr(text, "readonly"))
         return "\nhint: the file and its folder must be writable by this user";
     return "";
@@ -147,7 +149,8 @@ static sl_rc prepare(lite_db *l, const sl_stmt *s, sqlite3_stmt **out, sl_err *e
         return SL_OK;
     sl_buf sql = { 0 };
     sl_names_apply(l->names, s->text, &sql);
-    int code = sqlite3_prepare_v3(l->db, sl_buf_text(&sql), -1, SQLITE_PREPARE_PERSISTENT, out, NULL);
+    int code =
+        sqlite3_prepare_v3(l->db, sl_buf_text(&sql), -1, SQLITE_PREPARE_PERSISTENT, out, NULL);
     sl_buf_fini(&sql);
     if (code != SQLITE_OK)
         return fail_code(l, code, err);
@@ -251,17 +254,21 @@ static sl_rc refuse_network(const char *path, sl_err *err)
         long type;
         const char *name;
     } remote[] = {
-        { 0x6969, "NFS" }, { 0x517b, "SMB" }, { 0xfe534d42, "SMB" }, { 0xff534d42, "CIFS" },
+        { 0x6969, "NFS" },
+        { 0x517b, "SMB" },
+        { 0xfe534d42, "SMB" },
+        { 0xff534d42, "CIFS" },
     };
     struct statfs fs;
     if (statfs(path, &fs) != 0)
         return SL_OK; /* opening it will tell */
     for (size_t i = 0; i < sizeof remote / sizeof remote[0]; i++)
         if ((uint32_t)fs.f_type == (uint32_t)remote[i].type)
-            return sl_fail(err, SL_OPERATOR,
-                           "sqlite: %.200s is on a network file system (%s), where SQLite's locks do "
-                           "not hold\nhint: use a local disk, or PostgreSQL",
-                           path, remote[i].name);
+            return sl_fail(
+                err, SL_OPERATOR,
+                "sqlite: %.200s is on a network file system (%s), where SQLite's locks do "
+                "not hold\nhint: use a local disk, or PostgreSQL",
+                path, remote[i].name);
     return SL_OK;
 }
 
@@ -274,10 +281,11 @@ static sl_rc open_file(lite_db *l, const char *path, bool create, sl_err *err)
     /* Read before anything else touches it. */
     int e = l->db ? sqlite3_system_errno(l->db) : 0;
     if (e == ENOENT && !create)
-        return sl_fail(err, SL_AGAIN,
-                       "sqlite: %.200s does not exist\nhint: create it with 'sluice init', or say "
-                       "where it is with --db sqlite:PATH",
-                       path);
+        return sl_fail(
+            err, SL_AGAIN,
+            "sqlite: %.200s does not exist\nhint: create it with 'sluice init', or say "
+            "where it is with --db sqlite:PATH",
+            path);
     return sl_fail(err, SL_AGAIN, "sqlite: cannot open %.200s: %s", path,
                    e ? strerror(e) : sqlite3_errstr(code));
 }
@@ -303,14 +311,17 @@ static sl_rc check_url(const char *path, const sl_names *names, sl_err *err)
     if (!*path)
         return sl_fail(err, SL_OPERATOR, "sqlite: the URL has no path\nhint: sqlite:PATH");
     if (!strcmp(path, ":memory:"))
-        return sl_fail(err, SL_OPERATOR, "sqlite: every worker would get a :memory: database of its "
-                                         "own\nhint: sqlite:PATH");
+        return sl_fail(err, SL_OPERATOR,
+                       "sqlite: every worker would get a :memory: database of its "
+                       "own\nhint: sqlite:PATH");
     if (names->schema)
-        return sl_fail(err, SL_OPERATOR, "sqlite: table '%s.%s' names a schema, which SQLite has not",
+        return sl_fail(err, SL_OPERATOR,
+                       "sqlite: table '%s.%s' names a schema, which SQLite has not",
                        names->schema, names->table);
     if (sqlite3_libversion_number() < OLDEST_LIBRARY)
-        return sl_fail(err, SL_OPERATOR, "sqlite: the library is version %s; Sluice needs 3.35 or "
-                                         "newer",
+        return sl_fail(err, SL_OPERATOR,
+                       "sqlite: the library is version %s; Sluice needs 3.35 or "
+                       "newer",
                        sqlite3_libversion());
     return refuse_network(path, err);
 }

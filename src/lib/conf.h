@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public handle of settings, and how settings become the small structs of the modules below. */
+/* The public handle of settings, and how settings become the small structs of the modules
+ * below. */
 #ifndef SL_LIB_CONF_H
 #define SL_LIB_CONF_H
 
@@ -17,9 +18,10 @@ struct sl_conf {
 /* Validated names of the settings' table. */
 SL_CHECK sl_rc sl_conf_names(sl_names *out, const sl_settings *s, sl_err *err);
 
-/* Opens the settings' database and, unless `create`, checks its schema. wake_fd as in sl_dsn. */
-SL_CHECK sl_rc sl_conf_open_db(sl_db **out, const sl_settings *s, const sl_names *names, bool create,
-                               int wake_fd, sl_err *err);
+/* Opens the settings' database and, unless `create`, checks its schema. wake_fd as in sl_dsn.
+ */
+SL_CHECK sl_rc sl_conf_open_db(sl_db **out, const sl_settings *s, const sl_names *names,
+                               bool create, int wake_fd, sl_err *err);
 
 void sl_conf_claim(sl_claim_conf *out, const sl_settings *s, const char *worker);
 

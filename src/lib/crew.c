@@ -31,7 +31,7 @@ struct sl_crew {
     sl_log *log;
     pthread_mutex_t lock; /* of failed */
     sl_err failed;        /* the first failure that stopped the crew; rc SL_OK: none */
-    sl_stop ended; /* asked for by the last worker that ends */
+    sl_stop ended;        /* asked for by the last worker that ends */
     _Atomic size_t alive;
     size_t started;
     size_t count;
@@ -197,8 +197,8 @@ static sl_rc start_threads(sl_crew *crew, sl_err *err)
     return SL_OK;
 }
 
-sl_rc sl_crew_start(sl_crew **out, const sl_settings *settings, sl_sink_maker make, void *make_ctx,
-                    sl_stop *stop, sl_log *log, bool rehearsed, sl_err *err)
+sl_rc sl_crew_start(sl_crew **out, const sl_settings *settings, sl_sink_maker make,
+                    void *make_ctx, sl_stop *stop, sl_log *log, bool rehearsed, sl_err *err)
 {
     sl_crew *crew = crew_new(settings);
     crew->make = make;

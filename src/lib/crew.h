@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The worker threads of a node. Each has a connection, a claim, a sink and a batch of its own; they
- * share the stop flag and nothing else. A worker that loses its database closes all of it and comes
- * back with growing pauses; a failure that needs a human stops the whole crew.
+ * The worker threads of a node. Each has a connection, a claim, a sink and a batch of its own;
+ * they share the stop flag and nothing else. A worker that loses its database closes all of it
+ * and comes back with growing pauses; a failure that needs a human stops the whole crew.
  */
 #ifndef SL_LIB_CREW_H
 #define SL_LIB_CREW_H
@@ -16,9 +16,9 @@ typedef sl_rc (*sl_sink_maker)(void *ctx, sl_sink **out, const sl_sink_conf *con
 
 typedef struct sl_crew sl_crew;
 
-/* If `rehearsed`, tries everything once on this thread first (connection, schema, grants, sink), so
- * that what cannot work fails here; then starts the threads. settings, stop and log must outlive the
- * crew. */
+/* If `rehearsed`, tries everything once on this thread first (connection, schema, grants,
+ * sink), so that what cannot work fails here; then starts the threads. settings, stop and log
+ * must outlive the crew. */
 SL_CHECK sl_rc sl_crew_start(sl_crew **out, const sl_settings *settings, sl_sink_maker make,
                              void *make_ctx, sl_stop *stop, sl_log *log, bool rehearsed,
                              sl_err *err);

@@ -111,8 +111,7 @@ sl_rc sl_run(sl_runner *r, sl_err *err)
 {
     sl_crew *crew;
     sl_rc rc =
-        sl_crew_start(&crew, &r->conf->settings, make_handler, r, &r->stop, &r->log, true,
-                            err);
+        sl_crew_start(&crew, &r->conf->settings, make_handler, r, &r->stop, &r->log, true, err);
     if (rc != SL_OK)
         return rc;
     rc = sl_crew_wait(crew, err);

@@ -17,7 +17,7 @@ typedef struct node {
     int signals; /* a signalfd: no handler, nothing asynchronous */
     sl_stop stop;
     sl_crew *crew;
-    bool reload;  /* the crew is stopped to make room for another */
+    bool reload; /* the crew is stopped to make room for another */
     sl_settings next;
 } node;
 
@@ -27,26 +27,38 @@ static sl_rc make_sink(void *ctx, sl_sink **out, const sl_sink_conf *conf, sl_er
     return sl_sink_open(out, conf, err);
 }
 
-/* ---- Reload -------------------------------------------------------------------------------- */
+/* ---- Reload --------------------------------------------------------------------------------
+ */
 
-/* Keeps the old value of what cannot change while running. */
+static bool same_value(const sl_opt *o, const sl_settings *a, const sl_settings *b,
+                       sl_buf *a_text)
+{
+    sl_buf b_text = { 0 };
+    sl_buf_reset(a_text);
+    sl_opt_show(o, a, true, a_text);
+    sl_opt_show(o, b, true, &b_text);
+    bool same = !strcmp(sl_buf_text(a_text), sl_buf_text(&b_text));
+    sl_buf_fini(&b_text);
+    return same;
+}
+
+/* Keeps the old value of what cannot change while running, and names it. */
 static void keep_fixed(node *n)
 {
     sl_buf was = { 0 };
-    sl_buf is = { 0 };
+    sl_buf kept = { 0 };
     for (const sl_opt *o = sl_settings_table; o->name; o++) {
-        sl_buf_reset(&was);
-        sl_buf_reset(&is);
-        sl_opt_show(o, n->conf->settings, true, &was);
-        sl_opt_show(o, &n->next, true, &is);
-        if ((o->flags & SL_OPT_RELOAD) || !strcmp(sl_buf_text(&was), sl_buf_text(&is)))
+        if ((o->flags & SL_OPT_RELOAD) || same_value(o, n->conf->settings, &n->next, &was))
             continue;
         sl_err ignored;
-        sl_log_line(n->log, SL_LOG_WARN, "setting changes only with a restart", "setting", o->name, NULL);
+        sl_buf_printf(&kept, "%s%s", kept.n ? " " : "", o->name);
         (void)!sl_opt_set(o, &n->next, sl_buf_text(&was), &ignored);
     }
+    if (kept.n)
+        sl_log_line(n->log, SL_LOG_WARN, "settings that change only with a restart", "settings",
+                    sl_buf_text(&kept), NULL);
     sl_buf_fini(&was);
-    sl_buf_fini(&is);
+    sl_buf_fini(&kept);
 }
 
 static void begin_reload(node *n)
@@ -55,7 +67,8 @@ static void begin_reload(node *n)
     sl_settings_fini(&n->next);
     sl_settings_init(&n->next);
     if (n->conf->reload(n->conf->ctx, &n->next, &err) != SL_OK) {
-        sl_log_line(n->log, SL_LOG_ERROR, "reload refused, going on as before", "error", err.text, NULL);
+        sl_log_line(n->log, SL_LOG_ERROR, "reload refused, going on as before", "error",
+                    err.text, NULL);
         return;
     }
     keep_fixed(n);
@@ -73,7 +86,8 @@ static void end_reload(node *n)
     sl_log_line(n->log, SL_LOG_INFO, "settings reloaded", NULL);
 }
 
-/* ---- Signals ------------------------------------------------------------------------------- */
+/* ---- Signals -------------------------------------------------------------------------------
+ */
 
 static sl_rc catch_signals(node *n, sl_err *err)
 {
@@ -82,9 +96,12 @@ static sl_rc catch_signals(node *n, sl_err *err)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &set, NULL); /* before any thread is made, so that all inherit it */
+    pthread_sigmask(SIG_BLOCK, &set,
+                    NULL); /* before any thread is made, so that all inherit it */
     n->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return n->signals >= 0 ? SL_OK : sl_fail(err, SL_AGAIN, "cannot watch signals: %s", strerror(errno));
+    return n->signals >= 0
+               ? SL_OK
+               : sl_fail(err, SL_AGAIN, "cannot watch signals: %s", strerror(errno));
 }
 
 static void on_signal(node *n, uint32_t signo)
@@ -114,7 +131,8 @@ static void watch(node *n)
     }
 }
 
-/* ---- The node ------------------------------------------------------------------------------ */
+/* ---- The node ------------------------------------------------------------------------------
+ */
 
 static void log_start(const node *n)
 {
@@ -125,8 +143,9 @@ static void log_start(const node *n)
     sl_opt_mask(s->db, &db);
     sl_opt_mask(s->sink, &sink);
     snprintf(workers, sizeof workers, "%lld", (long long)s->workers);
-    sl_log_line(n->log, SL_LOG_INFO, "node started", "db", sl_buf_text(&db), "table", s->table, "sink",
-                sl_buf_text(&sink), "strategy", s->strategy, "workers", workers, NULL);
+    sl_log_line(n->log, SL_LOG_INFO, "node started", "version", sl_version(), "db",
+                sl_buf_text(&db), "table", s->table, "sink", sl_buf_text(&sink), "strategy",
+                s->strategy, "workers", workers, NULL);
     sl_buf_fini(&db);
     sl_buf_fini(&sink);
 }
@@ -141,8 +160,8 @@ static void log_end(const node *n)
     snprintf(dead, sizeof dead, "%llu", (unsigned long long)c.dead);
     snprintf(unknown, sizeof unknown, "%llu", (unsigned long long)c.unknown);
     snprintf(lost, sizeof lost, "%llu", (unsigned long long)c.lost);
-    sl_log_line(n->log, SL_LOG_INFO, "workers ended", "sent", sent, "retried", retried, "dead", dead,
-                "unknown", unknown, "lost_leases", lost, NULL);
+    sl_log_line(n->log, SL_LOG_INFO, "workers ended", "sent", sent, "retried", retried, "dead",
+                dead, "unknown", unknown, "lost_leases", lost, NULL);
 }
 
 /* One crew from start to end. */
@@ -151,7 +170,8 @@ static sl_rc run_crew(node *n, bool first, sl_err *err)
     n->reload = false;
     if (!sl_stop_init(&n->stop))
         return sl_fail(err, SL_AGAIN, "cannot create a descriptor: %s", strerror(errno));
-    sl_rc rc = sl_crew_start(&n->crew, n->conf->settings, make_sink, NULL, &n->stop, n->log, first, err);
+    sl_rc rc = sl_crew_start(&n->crew, n->conf->settings, make_sink, NULL, &n->stop, n->log,
+                             first, err);
     if (rc == SL_OK) {
         log_start(n);
         watch(n);

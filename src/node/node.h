@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `sluice run`: a crew of workers under signals. TERM or INT: finish the turn and leave; a second
- * one: give back what is in hand and leave now. HUP: read the settings again and, if they are good,
- * put a new crew in place of the old one; settings that cannot change while running keep their
- * value and are named in the log.
+ * `sluice run`: a crew of workers under signals. TERM or INT: finish the turn and leave; a
+ * second one: give back what is in hand and leave now. HUP: read the settings again and, if
+ * they are good, put a new crew in place of the old one; settings that cannot change while
+ * running keep their value and are named in the log.
  */
 #ifndef SL_NODE_NODE_H
 #define SL_NODE_NODE_H

@@ -6,7 +6,8 @@
 
 #include <assert.h>
 
-/* How long the sink may keep the thread before the claim and the stop flag are looked at again. */
+/* How long the sink may keep the thread before the claim and the stop flag are looked at again.
+ */
 #define POLL_SLICE_NS (50 * SL_MS)
 
 static bool trusted(const sl_relay *r)

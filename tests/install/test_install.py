@@ -1,5 +1,5 @@
 """What `make install` leaves behind is enough for others: the program starts, and a C program
-finds the library by pkg-config. SL_BUILD is the build folder."""
+finds the library by pkg-config."""
 import os
 import pathlib
 import re
@@ -8,7 +8,6 @@ import subprocess
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-BUILD = os.environ.get("SL_BUILD", str(ROOT / "build"))
 HEADER = ROOT / "include" / "sluice" / "sluice.h"
 
 PROGRAM = r"""
@@ -42,7 +41,7 @@ def find(folder, pattern):
 @pytest.fixture(scope="module")
 def dest(tmp_path_factory):
     folder = tmp_path_factory.mktemp("dest")
-    run("meson", "install", "-C", BUILD, "--no-rebuild", env={**os.environ, "DESTDIR": str(folder)})
+    run("make", "install", "DEPS=true", f"DESTDIR={folder}", cwd=ROOT)
     return folder
 
 
@@ -56,6 +55,14 @@ def pkg_config(dest):
         return run("pkg-config", f"--define-variable=prefix={dest}{prefix}", *args, "sluice",
                    env={**os.environ, "PKG_CONFIG_PATH": str(pc.parent)}).split()
     return ask
+
+
+def test_installed_where_others_look(dest):
+    searched = run("pkg-config", "--variable=pc_path", "pkg-config").split(":")
+    assert str(find(dest, "sluice.pc").parent)[len(str(dest)):] in searched
+    linker = run("/sbin/ldconfig", "-v", "-N", env={"LC_ALL": "C"}) + "\n"
+    library = str(find(dest, "libsluice.so").parent)[len(str(dest)):]
+    assert f"\n{library}: " in "\n" + linker, f"the linker does not look in {library}"
 
 
 def test_program_starts(dest, pkg_config):

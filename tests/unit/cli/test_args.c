@@ -143,7 +143,7 @@ static void values_may_be_odd(void **state)
     good("--topic=--json");
     assert_string_equal(((own *)cli.own)->topic, "--json");
     refused("--topic --json", "--topic needs a value");
-    refused("--topic ''", "topic must not be empty");
+    refused("--table ''", "table must not be empty");
 }
 
 static void bool_flags_take_no_word(void **state)
@@ -325,8 +325,9 @@ static void a_reload_applies_the_flags_again(void **state)
 static void a_late_command_loads_by_itself(void **state)
 {
     (void)state;
-    sl_cmd late = cmd;
+    static sl_cmd late; /* cli points to it until the end of the test */
 
+    late = cmd;
     late.late = true;
     setenv("SLUICE_WORKERS", "bad", 1);
     assert_int_equal(parse_as(&late, "--batch 7"), SL_OK);

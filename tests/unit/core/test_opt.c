@@ -13,6 +13,7 @@ typedef struct things {
     int64_t size;
     char *text;
     char *word;
+    char *name;
     char *secret;
     char *url;
     int choice;
@@ -29,6 +30,7 @@ static const sl_opt table[] = {
     { "batch_bytes", SL_OPT_SIZE, AT(size), "8M", 1, INT64_C(1) << 40, 0, "SIZE", "A size." },
     { "text", SL_OPT_TEXT, AT(text), NULL, 0, 0, 0, "TEXT", "A text." },
     { "word", SL_OPT_TEXT, AT(word), "abc", 2, 4, 0, "WORD", "A text with bounds." },
+    { "name", SL_OPT_TEXT, AT(name), NULL, 1, 0, 0, "NAME", "A text that may be unset." },
     { "secret", SL_OPT_TEXT, AT(secret), NULL, 0, 0, SL_OPT_SECRET, "KEY", "A secret." },
     { "url", SL_OPT_TEXT, AT(url), NULL, 0, 0, SL_OPT_SECRET, "URL", "A secret URL." },
     { "choice", SL_OPT_CHOICE, AT(choice), "two", 0, 0, 0, "one|two|three", "A choice." },
@@ -209,8 +211,8 @@ static void times_have_units(void **state)
         { "7d", 7 * 86400 * SL_SEC, "7d" },
         { "1000ms", SL_SEC, "1s" },
         { "1500ms", 1500 * SL_MS, "1500ms" },
-        { "0", 0, "0ms" },
-        { "0s", 0, "0ms" },
+        { "0", 0, "0s" },
+        { "0s", 0, "0s" },
         { "106751d", 106751 * (86400 * SL_SEC), "106751d" },
     };
     static const char *const bad[] = { "",      "30", "s",     "1.5s", "30 s",
@@ -271,6 +273,9 @@ static void texts_have_lengths(void **state)
     refused("word", "a", "shorter than 2");
     refused("word", "abcde", "longer than 4");
     assert_int_equal(set("word", "abcd"), SL_OK);
+    assert_int_equal(set("name", "x"), SL_OK);
+    assert_int_equal(set("name", ""), SL_OK); /* as it is shown when unset */
+    assert_null(t.name);
 }
 
 static void choices(void **state)

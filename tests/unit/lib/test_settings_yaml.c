@@ -130,7 +130,7 @@ static void bad_values_have_a_line(void **state)
     refused("workers: {a: 1}\n", 1, "a single value, not a mapping");
     refused("workers:\nbatch: 3\n", 1, "workers has no value");
     refused("workers: null\n", 1, "workers has no value");
-    refused("node: \"\"\n", 1, "must not be empty");
+    refused("table: \"\"\n", 1, "must not be empty");
     refused("node: \"a\\0b\"\n", 1, "NUL");
 }
 
@@ -170,7 +170,7 @@ static void damaged_files_do_no_harm(void **state)
     unsigned seed = 1;
     char yaml[sizeof model];
 
-    for (int i = 0; i < 2000; i++) {
+    for (int i = 0; i < 300; i++) {
         memcpy(yaml, model, sizeof model);
         for (int k = 0; k < 3; k++) {
             seed = seed * 1103515245 + 12345;
