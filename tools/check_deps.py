@@ -27,7 +27,7 @@ BELOW = {
 LIBRARIES = {
     "libpq-fe.h": ["db/postgres.c"],
     "sqlite3.h": ["db/sqlite.c"],
-    "jansson.h": ["format/", "cli/"],
+    "jansson.h": ["cli/"],
     "yaml.h": ["lib/settings_yaml.c"],
 }
 
@@ -90,7 +90,7 @@ def self_test():
     right = {
         "db/sqlite.c": ['#include "db/db.h"', '#include "core/err.h"', "#include <sqlite3.h>"],
         "db/postgres.c": ["#include <libpq-fe.h>"],
-        "format/b.c": ["#include <jansson.h>"],
+        "cli/b.c": ["#include <jansson.h>"],
         "cli/a.c": ['#include "node/node.h"', '#include "version.h"', "#include <sluice/sluice.h>"],
         "lib/settings_yaml.c": ["#include <yaml.h>", "#include <stdio.h>"],
     }

@@ -7,13 +7,14 @@
  *   pull   sl_pull and its batch          acknowledge, retry or bury message by message
  *   run    sl_run                         worker threads call your handler
  *
- * Every function that can fail returns an sl_rc, which says what to do next, and fills an sl_err,
- * whose text says what happened. Nothing is printed. All types are opaque except sl_err, sl_draft
- * and sl_pushed; zero-initialise those, later versions may give meaning to their reserved members.
+ * Every function that can fail returns an sl_rc, which says what to do next, and fills an
+ * sl_err, whose text says what happened. Nothing is printed. All types are opaque except
+ * sl_err, sl_draft and sl_pushed; zero-initialise those, later versions may give meaning to
+ * their reserved members.
  *
- * Threads: different handles may be used from different threads at the same time; one handle only
- * from one thread at a time, except where a function says otherwise. Running out of memory aborts
- * the process.
+ * Threads: different handles may be used from different threads at the same time; one handle
+ * only from one thread at a time, except where a function says otherwise. Running out of memory
+ * aborts the process.
  */
 #ifndef SLUICE_SLUICE_H
 #define SLUICE_SLUICE_H
@@ -47,7 +48,8 @@ typedef struct sl_err {
 /* "1.2.3", of the library at run time. */
 SL_API const char *sl_version(void);
 
-/* ---- Settings: the same names as on the command line and in sluice.yaml (sluice.yaml(5)) -- */
+/* ---- Settings: the same names as on the command line and in sluice.yaml (sluice.yaml(5)) --
+ */
 
 /* A conf must outlive the handles that were opened with it, and not change meanwhile. */
 
@@ -55,7 +57,8 @@ typedef struct sl_conf sl_conf;
 
 SL_API sl_conf *sl_conf_new(void);
 SL_API void sl_conf_free(sl_conf *conf);
-SL_API SL_CHECK sl_rc sl_conf_set(sl_conf *conf, const char *name, const char *value, sl_err *err);
+SL_API SL_CHECK sl_rc sl_conf_set(sl_conf *conf, const char *name, const char *value,
+                                  sl_err *err);
 SL_API SL_CHECK sl_rc sl_conf_load(sl_conf *conf, const char *path, sl_err *err);
 
 /* Receives every log line of handles opened with this conf; called from their threads. */
@@ -91,12 +94,14 @@ struct sqlite3; /* of SQLite */
 /*
  * Insert drafts on the caller's own connection, inside the caller's own transaction if one is
  * open; one statement per few thousand drafts. The ids rise in the order of the drafts. `conf`
- * says which table and columns (NULL: outbox); nothing else of it is used. The connection must be
- * idle and not in pipeline mode; it is left as it was. On failure inside a PostgreSQL transaction
- * that transaction is aborted, as after any failed statement. The role needs INSERT, no more.
+ * says which table and columns (NULL: outbox); nothing else of it is used. The connection must
+ * be idle and not in pipeline mode; it is left as it was. On failure inside a PostgreSQL
+ * transaction that transaction is aborted, as after any failed statement. The role needs
+ * INSERT, no more.
  */
-SL_API SL_CHECK sl_rc sl_push_pg(struct pg_conn *conn, const sl_conf *conf, const sl_draft *drafts,
-                                 size_t count, sl_pushed *out, sl_err *err);
+SL_API SL_CHECK sl_rc sl_push_pg(struct pg_conn *conn, const sl_conf *conf,
+                                 const sl_draft *drafts, size_t count, sl_pushed *out,
+                                 sl_err *err);
 SL_API SL_CHECK sl_rc sl_push_sqlite(struct sqlite3 *db, const sl_conf *conf,
                                      const sl_draft *drafts, size_t count, sl_pushed *out,
                                      sl_err *err);
@@ -127,9 +132,9 @@ SL_API SL_CHECK sl_rc sl_pull_open(sl_puller **out, const sl_conf *conf, sl_err 
 SL_API void sl_pull_close(sl_puller *p); /* gives back what has no verdict */
 
 /*
- * Take up to `max` messages, waiting up to wait_ms for the first (0: do not wait). Ends the batch
- * before it, as sl_pull_end does. *count is 0 if none came. The messages are in the order of
- * their ids.
+ * Take up to `max` messages, waiting up to wait_ms for the first (0: do not wait). Ends the
+ * batch before it, as sl_pull_end does. *count is 0 if none came. The messages are in the order
+ * of their ids.
  */
 SL_API SL_CHECK sl_rc sl_pull(sl_puller *p, size_t max, int64_t wait_ms, size_t *count,
                               sl_err *err);
@@ -142,8 +147,8 @@ SL_API void sl_pull_retry(sl_puller *p, size_t i, int64_t delay_ms, const char *
 SL_API void sl_pull_bury(sl_puller *p, size_t i, const char *reason);
 
 /* Write the verdicts recorded so far, in one transaction; messages without one stay leased.
- * SL_AGAIN with "lease lost" in the text: the batch outlived its lease and someone else may have
- * delivered those messages as well; the others were written. */
+ * SL_AGAIN with "lease lost" in the text: the batch outlived its lease and someone else may
+ * have delivered those messages as well; the others were written. */
 SL_API SL_CHECK sl_rc sl_pull_settle(sl_puller *p, sl_err *err);
 /* The same, and give back the messages without a verdict. */
 SL_API SL_CHECK sl_rc sl_pull_end(sl_puller *p, sl_err *err);
@@ -168,10 +173,10 @@ typedef sl_verdict (*sl_handler)(void *ctx, const sl_msg *m, sl_reply *reply);
 SL_API void sl_reply_reason(sl_reply *reply, const char *reason);
 SL_API void sl_reply_delay(sl_reply *reply, int64_t delay_ms);
 
-SL_API SL_CHECK sl_rc sl_run_open(sl_runner **out, const sl_conf *conf, sl_handler fn, void *ctx,
-                                  sl_err *err);
-/* Blocks until sl_run_stop, until all is drained (setting `drain`), or until a failure that needs
- * a human. A lost database is waited for. */
+SL_API SL_CHECK sl_rc sl_run_open(sl_runner **out, const sl_conf *conf, sl_handler fn,
+                                  void *ctx, sl_err *err);
+/* Blocks until sl_run_stop, until all is drained (setting `drain`), or until a failure that
+ * needs a human. A lost database is waited for. */
 SL_API SL_CHECK sl_rc sl_run(sl_runner *r, sl_err *err);
 /* From any thread or a signal handler: finish what is in hand, then return from sl_run. */
 SL_API void sl_run_stop(sl_runner *r);

@@ -2,6 +2,7 @@
 #include "claim/settle.h"
 
 #include "core/clock.h"
+#include "core/utf8.h"
 
 #include <assert.h>
 
@@ -29,14 +30,17 @@ static sl_str clean_reason(sl_arena *a, sl_str reason)
 {
     if (!reason.p)
         return SL_NONE;
-    size_t n = reason.n < REASON_MAX_BYTES ? reason.n : REASON_MAX_BYTES;
-    char *p = sl_arena_alloc(a, n + 1);
-    for (size_t i = 0; i < n; i++) {
+    if (reason.n > REASON_MAX_BYTES)
+        reason.n = REASON_MAX_BYTES;
+    size_t good = sl_utf8_prefix(reason);
+    char *p = sl_arena_alloc(a, reason.n + 1);
+    for (size_t i = 0; i < reason.n; i++) {
         unsigned char c = (unsigned char)reason.p[i];
-        p[i] = c < 0x20 || c == 0x7f ? ' ' : c >= 0x80 ? '?' : (char)c;
+        bool control = c < 0x20 || c == 0x7f;
+        p[i] = control ? ' ' : c >= 0x80 && i >= good ? '?' : (char)c;
     }
-    p[n] = '\0';
-    return (sl_str){ p, n };
+    p[reason.n] = '\0';
+    return (sl_str){ p, reason.n };
 }
 
 static void group_add(group *g, sl_arena *a, const sl_msg *m, const sl_settle_how *how)

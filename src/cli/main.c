@@ -3,6 +3,7 @@
 #include "cli/help.h"
 
 #include <errno.h>
+#include <signal.h>
 
 static int fail_unknown(const char *name)
 {
@@ -77,7 +78,15 @@ static int flush(int status)
     return status == SL_EXIT_OK ? SL_EXIT_FAILED : status;
 }
 
+/* A reader that left and a file-size limit are errors that the writer handles, not deaths. */
+static void ignore_signals(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
 int main(int argc, char **argv)
 {
+    ignore_signals();
     return flush(dispatch(argc, argv));
 }

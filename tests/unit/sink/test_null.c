@@ -30,5 +30,5 @@ int main(void)
         cmocka_unit_test(everything_is_sent_at_once),
         cmocka_unit_test(it_has_no_options),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return has_sink("null") ? cmocka_run_group_tests(tests, NULL, NULL) : 77;
 }

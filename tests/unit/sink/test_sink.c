@@ -69,5 +69,5 @@ int main(void)
         cmocka_unit_test(nothing_but_the_scheme_is_repeated),
         cmocka_unit_test(every_table_is_complete),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return has_sink("null") ? cmocka_run_group_tests(tests, NULL, NULL) : 77;
 }

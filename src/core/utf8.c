@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "core/utf8.h"
+
 #include "core/err.h"
-#include "format/format.h"
 
 typedef unsigned char byte;
 

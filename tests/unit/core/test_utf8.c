@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "format/format.h"
+#include "core/utf8.h"
 
 #include "unit/unit.h"
 

@@ -1,0 +1,134 @@
+"""What is shown while the demo runs: the screen, and the progress line of plain output."""
+import textwrap
+
+from ledger import AGAIN, LATE
+from screen import fill, text_of
+
+WIDTH = 79
+ROWS_OF_CUSTOMERS = 6
+ROWS_OF_CAPTION = 5
+NUMBERS_WIDTH = 40
+
+
+def many(n, noun):
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def ms(seconds):
+    return f"{seconds * 1000:.0f} ms"
+
+
+def label(name):
+    return ("bold", f" {name:<9}")
+
+
+class View:
+    """Reads the demo's state; changes nothing."""
+
+    def __init__(self, demo):
+        self.demo = demo
+
+    # -- the screen --------------------------------------------------------------------------------
+
+    def screen(self):
+        return [self.title(), self.hint(), [],
+                self.shop(), self.outbox(), *map(self.node, self.demo.nodes), self.arrived(), [],
+                self.heading(), *map(self.customer, self.demo.watched[:ROWS_OF_CUSTOMERS]), self.legend(),
+                [], *self.caption()]
+
+    def title(self):
+        clock = f"{self.demo.elapsed():.0f} of {self.demo.times.total:.0f} s, Ctrl-C ends it"
+        left = [("bold", " Sluice demo"), ": a shop's orders, delivered by two nodes"]
+        return fill(left, WIDTH - len(clock)) + [clock]
+
+    def hint(self):
+        return [("dim", f" look yourself: {self.demo.status_command()}")]
+
+    def shop(self):
+        d = self.demo
+        state = ("yellow", "closed       ") if d.closed else ("green", "taking orders")
+        return [label("shop"), state, f"{d.rates.of('pushed'):8.0f}/s {d.counts.pushed:7d} orders committed, "
+                                      "each with its message"]
+
+    def outbox(self):
+        c = self.demo.counts
+        lag = f"lag {c.lag:.2f} s"
+        return [label("outbox"), fill([f"{c.waiting} waiting"], 13)[0],
+                " " * max(0, 13 - len(f"{c.waiting} waiting")),
+                "             ", ("yellow" if c.lag > 0.5 else None, lag), " (age of the oldest message)"]
+
+    def node(self, node):
+        d = self.demo
+        state = self.node_state(node)
+        line = fill([label(f"node {node.name}"), state], 23)
+        line += [f"{d.rates.of(node.name):8.0f}/s {d.ledger.by_node[node.name]:7d} delivered, "]
+        return line + [self.node_holds(node)]
+
+    def node_state(self, node):
+        if node.alive:
+            return ("green", f"{node.workers} workers")
+        return ("red", f"KILLED {self.demo.elapsed() - node.killed_at:.0f} s ago")
+
+    def node_holds(self, node):
+        held = self.demo.holds.get(node.name, 0)
+        text = f"holds {many(held, 'message')}"
+        return text if node.alive or not held else ("red", text)
+
+    def arrived(self):
+        ledger = self.demo.ledger
+        p50, p99 = ledger.percentiles(0.50, 0.99)
+        return [label("arrived"), f"{ledger.delivered} different, ",
+                ("yellow" if ledger.duplicates else None, many(ledger.duplicates, "duplicate")), ", ",
+                ("red" if ledger.violations else None, many(ledger.violations, "order violation")),
+                f"; latency p50 {ms(p50)}, p99 {ms(p99)}"]
+
+    def heading(self):
+        what = "with messages in node B's hands" if self.demo.orphans else f"6 of {self.demo.customers}"
+        return [("bold", " Customers"), f" ({what}) and the numbers of their orders as they arrive"]
+
+    def customer(self, key):
+        line = [f" {key}  ...", *self.numbers(key, NUMBERS_WIDTH)]
+        return fill(line, 20 + NUMBERS_WIDTH) + [self.fate(key)]
+
+    def numbers(self, key, width):
+        """The newest that fit, the newest on the right."""
+        pieces = []
+        for seq, kind in reversed(self.demo.ledger.history[key]):
+            piece = {LATE: ("red", f" {seq}!"), AGAIN: ("yellow", f" {seq}=")}.get(kind, f" {seq}")
+            width -= len(text_of([piece]))
+            if width < 0:
+                break
+            pieces.append(piece)
+        return pieces[::-1]
+
+    def fate(self, key):
+        """Of this customer's message that the killed node held."""
+        orphan = next((o for o in self.demo.orphans.values() if o.key == key), None)
+        if orphan is None:
+            return ""
+        if orphan.taken_by:
+            return ("green", f"{orphan.seq} from {orphan.taken_by}")
+        left = max(0.0, orphan.ends_at - self.demo.elapsed())
+        return ("red", f"{orphan.seq} in {orphan.worker}: {left:.1f} s")
+
+    def legend(self):
+        return [("dim", " "), ("red", "7!"), ("dim", " came after a higher number: order violation   "),
+                ("yellow", "7="), ("dim", " came a second time: duplicate")]
+
+    def caption(self):
+        title, text = self.demo.caption()
+        lines = text.split("\n") if "\n" in text else textwrap.wrap(text, WIDTH - 1)
+        return [[("cyan", f" {title}")], *[[" " + line] for line in lines[:ROWS_OF_CAPTION]]]
+
+    # -- plain lines -------------------------------------------------------------------------------
+
+    def progress(self):
+        d = self.demo
+        nodes = ", ".join(f"{n.name} {d.rates.of(n.name):.0f}/s" if n.alive else f"{n.name} dead" for n in d.nodes)
+        return (f"{d.elapsed():5.1f} s  pushed {d.counts.pushed}, delivered {d.ledger.delivered} ({nodes}), "
+                f"lag {d.counts.lag:.2f} s, {many(d.ledger.duplicates, 'duplicate')}, "
+                f"{many(d.ledger.violations, 'order violation')}")
+
+    def arrivals(self):
+        """The watched customers, as the screen would show them."""
+        return ["         " + text_of(self.customer(key)).strip() for key in self.demo.watched[:ROWS_OF_CUSTOMERS]]
