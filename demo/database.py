@@ -1,9 +1,10 @@
-"""Looks at the database beside the nodes. Only ever reads; Sluice does not know it is there."""
+"""Looks at the database beside the nodes, and never writes to it."""
 import collections
+import contextlib
 import sqlite3
 
 NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now')"
-COUNTS = f"""
+COUNTS = """
 SELECT (SELECT count(*) FROM orders),
        count(*),
        ifnull((julianday('now') - julianday(min(created_at))) * 86400.0, 0)
@@ -26,6 +27,7 @@ Held = collections.namedtuple("Held", "id key seq worker seconds_left")
 
 class Observer:
     def __init__(self, path):
+        self.path = path
         self.db = sqlite3.connect(path, timeout=30, isolation_level=None)
         self.db.execute("PRAGMA query_only = ON")
 
@@ -48,6 +50,17 @@ class Observer:
         """What has not been settled."""
         return set(self.db.execute(
             "SELECT entity_key, json_extract(CAST(payload AS TEXT), '$.seq') FROM outbox"))
+
+    @contextlib.contextmanager
+    def nobody_writes(self):
+        """Takes the turn of a writer, but writes nothing. Readers go on."""
+        writer = sqlite3.connect(self.path, timeout=30, isolation_level=None)
+        writer.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        finally:
+            writer.execute("ROLLBACK")
+            writer.close()
 
     def close(self):
         self.db.close()

@@ -12,21 +12,15 @@ class Tail:
 
     def __init__(self, path):
         self.path = path
-        self.file = None
+        self.file = open(path, "a+b")  # it may be the first to come
         self.rest = b""
 
     def lines(self):
-        if self.file is None:
-            try:
-                self.file = open(self.path, "rb")
-            except FileNotFoundError:
-                return []
         *lines, self.rest = (self.rest + self.file.read()).split(b"\n")
         return lines
 
     def close(self):
-        if self.file:
-            self.file.close()
+        self.file.close()
 
 
 class Ledger:
@@ -92,9 +86,9 @@ class Ledger:
 
 
 class Rates:
-    """Counters over the last seconds, as rates."""
+    """Counters over the last second, as rates."""
 
-    def __init__(self, seconds=2.0):
+    def __init__(self, seconds=1.0):
         self.seconds = seconds
         self.samples = collections.deque()
 

@@ -11,6 +11,7 @@ import sqlite3
 import sys
 import time
 
+OPEN = "the shop is open"  # printed once TERM will be heeded
 BURST_SECONDS = 0.04  # orders come in bursts, so that all workers have something to do at once
 
 CREATE_ORDERS = """CREATE TABLE orders (
@@ -70,6 +71,7 @@ def main():
     path, rate, customers = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     shop = Shop(path, customers)
     signal.signal(signal.SIGTERM, shop.close)
+    print(OPEN, flush=True)
     shop.run(rate)
 
 

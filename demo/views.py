@@ -7,7 +7,9 @@ from screen import fill, text_of
 WIDTH = 79
 ROWS_OF_CUSTOMERS = 6
 ROWS_OF_CAPTION = 5
-NUMBERS_WIDTH = 40
+NUMBERS_WIDTH = 38
+RATE_COLUMN = 26
+COUNT_COLUMN = 37
 
 
 def many(n, noun):
@@ -20,6 +22,11 @@ def ms(seconds):
 
 def label(name):
     return ("bold", f" {name:<9}")
+
+
+def row(name, state, rate=None, count=None, rest=""):
+    line = fill([label(name), state], RATE_COLUMN)
+    return line if rate is None else line + [f"{rate:5.0f}/s {count:7d} {rest}"]
 
 
 class View:
@@ -38,30 +45,27 @@ class View:
 
     def title(self):
         clock = f"{self.demo.elapsed():.0f} of {self.demo.times.total:.0f} s, Ctrl-C ends it"
-        left = [("bold", " Sluice demo"), ": a shop's orders, delivered by two nodes"]
+        left = [("bold", " Sluice demo"), ": a shop's orders on their way"]
         return fill(left, WIDTH - len(clock)) + [clock]
 
     def hint(self):
-        return [("dim", f" look yourself: {self.demo.status_command()}")]
+        return [("dim", f" try: {self.demo.status_command()}")]
 
     def shop(self):
         d = self.demo
-        state = ("yellow", "closed       ") if d.closed else ("green", "taking orders")
-        return [label("shop"), state, f"{d.rates.of('pushed'):8.0f}/s {d.counts.pushed:7d} orders committed, "
-                                      "each with its message"]
+        state = ("yellow", "closed") if d.closed else ("green", "taking orders")
+        return row("shop", state, d.rates.of("pushed"), d.counts.pushed,
+                   "orders committed, with their messages")
 
     def outbox(self):
         c = self.demo.counts
-        lag = f"lag {c.lag:.2f} s"
-        return [label("outbox"), fill([f"{c.waiting} waiting"], 13)[0],
-                " " * max(0, 13 - len(f"{c.waiting} waiting")),
-                "             ", ("yellow" if c.lag > 0.5 else None, lag), " (age of the oldest message)"]
+        line = fill(row("outbox", f"{c.waiting} waiting"), COUNT_COLUMN)
+        return line + [("yellow" if c.lag > 0.5 else None, f"lag {c.lag:.2f} s"), " (age of the oldest message)"]
 
     def node(self, node):
         d = self.demo
-        state = self.node_state(node)
-        line = fill([label(f"node {node.name}"), state], 23)
-        line += [f"{d.rates.of(node.name):8.0f}/s {d.ledger.by_node[node.name]:7d} delivered, "]
+        line = row(f"node {node.name}", self.node_state(node), d.rates.of(node.name),
+                   d.ledger.by_node[node.name], "delivered, ")
         return line + [self.node_holds(node)]
 
     def node_state(self, node):
@@ -75,31 +79,28 @@ class View:
         return text if node.alive or not held else ("red", text)
 
     def arrived(self):
-        ledger = self.demo.ledger
-        p50, p99 = ledger.percentiles(0.50, 0.99)
-        return [label("arrived"), f"{ledger.delivered} different, ",
-                ("yellow" if ledger.duplicates else None, many(ledger.duplicates, "duplicate")), ", ",
-                ("red" if ledger.violations else None, many(ledger.violations, "order violation")),
-                f"; latency p50 {ms(p50)}, p99 {ms(p99)}"]
+        p50, p99 = self.demo.ledger.percentiles(0.50, 0.99)
+        return [label("arrived"), f"{self.demo.ledger.delivered} different messages; "
+                                  f"latency p50 {ms(p50)}, p99 {ms(p99)}"]
 
     def heading(self):
-        what = "with messages in node B's hands" if self.demo.orphans else f"6 of {self.demo.customers}"
-        return [("bold", " Customers"), f" ({what}) and the numbers of their orders as they arrive"]
+        return [("bold", " Orders as they arrive"), f", by customer ({self.demo.watched_why})"]
 
     def customer(self, key):
-        line = [f" {key}  ...", *self.numbers(key, NUMBERS_WIDTH)]
-        return fill(line, 20 + NUMBERS_WIDTH) + [self.fate(key)]
+        line = [f" {key}", *self.numbers(key, NUMBERS_WIDTH)]
+        return fill(line, 18 + NUMBERS_WIDTH) + [self.fate(key)]
 
     def numbers(self, key, width):
         """The newest that fit, the newest on the right."""
+        history = self.demo.ledger.history[key]
         pieces = []
-        for seq, kind in reversed(self.demo.ledger.history[key]):
+        for seq, kind in reversed(history):
             piece = {LATE: ("red", f" {seq}!"), AGAIN: ("yellow", f" {seq}=")}.get(kind, f" {seq}")
             width -= len(text_of([piece]))
             if width < 0:
                 break
             pieces.append(piece)
-        return pieces[::-1]
+        return [" ..." if len(pieces) < len(history) else ""] + pieces[::-1]
 
     def fate(self, key):
         """Of this customer's message that the killed node held."""
@@ -107,13 +108,17 @@ class View:
         if orphan is None:
             return ""
         if orphan.taken_by:
-            return ("green", f"{orphan.seq} from {orphan.taken_by}")
+            late = orphan.taken_at - self.demo.node_b.killed_at
+            return ("green", f"{orphan.seq} by {orphan.taken_by} after {late:.1f} s")
         left = max(0.0, orphan.ends_at - self.demo.elapsed())
-        return ("red", f"{orphan.seq} in {orphan.worker}: {left:.1f} s")
+        return ("red", f"{orphan.seq} held by {orphan.worker}, {left:.1f} s")
 
     def legend(self):
-        return [("dim", " "), ("red", "7!"), ("dim", " came after a higher number: order violation   "),
-                ("yellow", "7="), ("dim", " came a second time: duplicate")]
+        ledger = self.demo.ledger
+        return [" ", ("yellow", "7="), ("dim", " a second time: "),
+                ("yellow" if ledger.duplicates else "dim", many(ledger.duplicates, "duplicate")), "   ",
+                ("red", "7!"), ("dim", " after a higher one: "),
+                ("red" if ledger.violations else "dim", many(ledger.violations, "order violation"))]
 
     def caption(self):
         title, text = self.demo.caption()
