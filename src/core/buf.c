@@ -32,13 +32,18 @@ char *sl_buf_room(sl_buf *b, size_t n)
     return b->p + b->n;
 }
 
+void sl_buf_took(sl_buf *b, size_t n)
+{
+    b->n += n;
+    b->p[b->n] = '\0';
+}
+
 void sl_buf_put(sl_buf *b, const void *bytes, size_t n)
 {
     char *at = sl_buf_room(b, n);
     if (n)
         memcpy(at, bytes, n);
-    b->n += n;
-    b->p[b->n] = '\0';
+    sl_buf_took(b, n);
 }
 
 void sl_buf_puts(sl_buf *b, const char *s)

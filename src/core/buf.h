@@ -17,7 +17,9 @@ void sl_buf_put(sl_buf *b, const void *bytes, size_t n);
 void sl_buf_puts(sl_buf *b, const char *s);
 void sl_buf_putc(sl_buf *b, char c);
 void sl_buf_printf(sl_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-char *sl_buf_room(sl_buf *b, size_t n); /* room for n more bytes; add to b->n what was used */
+/* Room for n more bytes; say with sl_buf_took how many of them were used. */
+char *sl_buf_room(sl_buf *b, size_t n);
+void sl_buf_took(sl_buf *b, size_t n);
 const char *sl_buf_text(const sl_buf *b); /* never NULL */
 
 #endif

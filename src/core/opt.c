@@ -505,10 +505,10 @@ static bool is_port(const char *p)
 }
 
 /*
- * p stands behind "://". A password goes from the first colon to an at sign; libpq takes any
- * character but '/' in between, and people forget to escape even that. Where an at sign may as
- * well belong to the query, no more of the text is shown: what follows it could be half a
- * password.
+ * p stands where the user's name may begin. A password goes from the first colon to the last at
+ * sign; libpq takes any character but '/' in between, and people forget to escape even that. Where
+ * an at sign may as well belong to the query, no more of the text is shown: what follows could be
+ * half a password.
  */
 static const char *mask_userinfo(const char *p, sl_buf *out)
 {
@@ -516,36 +516,47 @@ static const char *mask_userinfo(const char *p, sl_buf *out)
     sl_buf_put(out, p, user);
     p += user;
 
-    const char *at = strchr(p, '@');
-    if (*p != ':' || !at || (is_port(p + 1) && p + strcspn(p, "/") < at))
+    const char *at = strrchr(p, '@');
+    const char *first = strchr(p, '@');
+    if (*p != ':' || !at || (is_port(p + 1) && p + strcspn(p, "/") < first))
         return p;
     sl_buf_puts(out, ":***");
-    const char *query = p + strcspn(p, "?");
-    if (query < at)
-        return p + strlen(p);
-    for (const char *more = at; more < query; more++)
-        if (*more == '@')
-            at = more;
-    return at;
+    return p + strcspn(p, "?") < at ? p + strlen(p) : at;
 }
 
-/* Does the name that ends before `end` hold a secret? *start is where it begins. */
-static bool names_secret(const char *text, const char *end, const char **start)
+static bool ends_with_secret(sl_str name)
 {
     static const char *const words[] = { "password", "passwd", "secret", "token" };
-
-    while (end > text && isspace((unsigned char)end[-1]))
-        end--;
-    const char *p = end;
-    while (p > text && (isalnum((unsigned char)p[-1]) || strchr("_-.", p[-1])))
-        p--;
-    *start = p;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         size_t n = strlen(words[i]);
-        if ((size_t)(end - p) >= n && strncasecmp(end - n, words[i], n) == 0)
+        if (name.n >= n && strncasecmp(name.p + name.n - n, words[i], n) == 0)
             return true;
     }
     return false;
+}
+
+/* Of a query "?a=b&password=c", p stands on the '?'. */
+static void mask_query(const char *p, sl_buf *out)
+{
+    while (*p) {
+        sl_buf_putc(out, *p++); /* ? or & */
+        size_t pair = strcspn(p, "&");
+        size_t name = strcspn(p, "=&");
+        if (name < pair && ends_with_secret((sl_str){ p, name }))
+            sl_buf_printf(out, "%.*s=***", (int)name, p);
+        else
+            sl_buf_put(out, p, pair);
+        p += pair;
+    }
+}
+
+static void mask_url(const char *text, const char *authority, sl_buf *out)
+{
+    sl_buf_put(out, text, (size_t)(authority - text));
+    const char *p = mask_userinfo(authority, out);
+    size_t path = strcspn(p, "?");
+    sl_buf_put(out, p, path);
+    mask_query(p + path, out);
 }
 
 /* The end of a conninfo value: quoted or not, a backslash guards the next character. */
@@ -562,35 +573,62 @@ static const char *conninfo_end(const char *p)
     return p;
 }
 
-/* p stands on the '=' of a secret whose name begins at `name`. */
-static const char *mask_value(const char *text, const char *name, const char *p, sl_buf *out)
+/* A name that is not here may be "password" with a slip in it. */
+static bool may_be_shown(sl_str name, sl_str value)
 {
-    bool query = name > text && (name[-1] == '?' || name[-1] == '&');
+    static const char *const names[] = {
+        "host",       "hostaddr", "port",   "dbname",      "user",
+        "service",    "passfile", "sslmode", "sslrootcert", "application_name",
+        "options",    "connect_timeout",     "target_session_attrs",
+    };
+    if (memchr(value.p, '@', value.n) || memchr(value.p, '=', value.n))
+        return false; /* dbname may be a whole connection string */
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (sl_str_eq(name, sl_str_of(names[i])))
+            return true;
+    return false;
+}
 
-    sl_buf_putc(out, *p++);
-    if (query) {
-        p += strcspn(p, "&");
-    } else {
+/* "host=h password='a b'": only known names keep their value, and stray words are hidden. */
+static void mask_conninfo(const char *p, sl_buf *out)
+{
+    while (*p) {
         while (isspace((unsigned char)*p))
             sl_buf_putc(out, *p++);
-        p = conninfo_end(p);
+        sl_str name = { p, strcspn(p, "= \t\n") };
+        p += name.n;
+        const char *equals = p + strspn(p, " \t\n");
+        if (*equals != '=') {
+            sl_buf_puts(out, name.n ? "***" : "");
+            continue;
+        }
+        const char *start = equals + 1 + strspn(equals + 1, " \t\n");
+        const char *end = conninfo_end(start);
+        sl_buf_put(out, name.p, (size_t)(start - name.p));
+        if (may_be_shown(name, (sl_str){ start, (size_t)(end - start) }))
+            sl_buf_put(out, start, (size_t)(end - start));
+        else
+            sl_buf_puts(out, "***");
+        p = end;
     }
-    sl_buf_puts(out, "***");
-    return p;
+}
+
+static bool is_conninfo(const char *text)
+{
+    const char *p = text + strspn(text, " \t\n");
+    size_t name = strspn(p, "abcdefghijklmnopqrstuvwxyz_");
+    return name > 0 && p[name + strspn(p + name, " \t\n")] == '=';
 }
 
 void sl_opt_mask(const char *text, sl_buf *out)
 {
-    const char *name;
-
-    for (const char *p = text; *p;) {
-        if (strncmp(p, "://", 3) == 0) {
-            sl_buf_puts(out, "://");
-            p = mask_userinfo(p + 3, out);
-        } else if (*p == '=' && names_secret(text, p, &name)) {
-            p = mask_value(text, name, p, out);
-        } else {
-            sl_buf_putc(out, *p++);
-        }
-    }
+    const char *slashes = strstr(text, "://");
+    if (is_conninfo(text))
+        mask_conninfo(text, out);
+    else if (slashes)
+        mask_url(text, slashes + 3, out);
+    else if (strchr(text, '@'))
+        mask_url(text, text, out); /* the scheme was forgotten, or is a single word */
+    else
+        mask_url(text, text + strlen(text), out);
 }

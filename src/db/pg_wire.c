@@ -144,7 +144,8 @@ bool sl_pg_decode(sl_val *out, sl_type want, unsigned oid, const char *bytes, si
     case SL_T_TIME:
         if ((oid != PG_TIMESTAMPTZ && oid != PG_TIMESTAMP) || !decode_int(out, bytes, n))
             return false;
-        out->i += PG_EPOCH_US;
+        if (__builtin_add_overflow(out->i, PG_EPOCH_US, &out->i))
+            out->i = INT64_MAX; /* 'infinity' */
         return true;
     case SL_T_TEXT:
     case SL_T_BYTES:

@@ -397,8 +397,7 @@ static bool pg_accepts(const char *url)
  * variables. */
 static const char *conninfo_of(const char *url)
 {
-    size_t n = strlen(url);
-    return n > 0 && url[n - 1] == ':' ? "" : url;
+    return !strcmp(url, "postgresql:") || !strcmp(url, "postgres:") ? "" : url;
 }
 
 static bool has_many_hosts(const char *conninfo)
@@ -547,6 +546,13 @@ static sl_rc check_conninfo(const char *url, sl_err *err)
                          "quotes around values that hold spaces");
 }
 
+/* libpq would print them: "relation exists, skipping". */
+static void ignore_notice(void *ctx, const char *message)
+{
+    (void)ctx;
+    (void)message;
+}
+
 static sl_rc pg_open(sl_db **out, const sl_dsn *dsn, sl_err *err)
 {
     sl_rc rc = check_conninfo(dsn->url, err);
@@ -559,6 +565,7 @@ static sl_rc pg_open(sl_db **out, const sl_dsn *dsn, sl_err *err)
     pg_db *p = new_db(pg, false, dsn->names);
     p->statement_ns = dsn->statement_ns;
     p->wake_fd = dsn->wake_fd;
+    PQsetNoticeProcessor(pg, ignore_notice, NULL);
     if (!many)
         rc = connect_by(p, sl_now_ns() + connect_limit_ns(pg, dsn->connect_ns), err);
     if (rc == SL_OK)

@@ -162,12 +162,14 @@ static sl_rc prepare(lite_db *l, const sl_stmt *s, sqlite3_stmt **out, sl_err *e
 static sl_rc step_all(lite_db *l, sqlite3_stmt *st, sl_call *c, sl_err *err)
 {
     int code;
+    int before = sqlite3_total_changes(l->db);
     sl_rc rc = SL_OK;
     while (rc == SL_OK && (code = sqlite3_step(st)) == SQLITE_ROW)
         rc = give_row(st, c, err);
     if (rc == SL_OK && code != SQLITE_DONE)
         rc = fail_code(l, code, err);
-    if (rc == SL_OK && c->stmt->ncols == 0)
+    /* BEGIN, COMMIT and the like leave the count of the statement before them. */
+    if (rc == SL_OK && c->stmt->ncols == 0 && sqlite3_total_changes(l->db) != before)
         c->affected += sqlite3_changes(l->db);
     sqlite3_reset(st);
     return rc;
@@ -203,8 +205,8 @@ static void lite_rollback(sl_db *db)
         (void)!run_stmt(l, "tx/rollback", &ignored);
 }
 
-/* In a transaction that is not ours, a savepoint makes the calls all or nothing. */
-static sl_rc run_adopted(lite_db *l, sl_call *calls, size_t count, sl_err *err)
+/* In a transaction that is not ours, or in none, a savepoint makes the calls all or nothing. */
+static sl_rc run_framed(lite_db *l, sl_call *calls, size_t count, sl_err *err)
 {
     sl_err ignored;
     sl_rc rc = run_stmt(l, "tx/savepoint", err);
@@ -222,9 +224,11 @@ static sl_rc lite_run(sl_db *db, sl_call *calls, size_t count, sl_err *err)
 {
     lite_db *l = lite_of(db);
     if (l->adopted)
-        return run_adopted(l, calls, count, err);
+        return run_framed(l, calls, count, err);
     for (size_t i = 0; i < count; i++) {
-        sl_rc rc = run_call(l, &calls[i], err);
+        /* Elsewhere a call with arrays is one statement: it must not half succeed here. */
+        bool framed = times_of(&calls[i]) > 1 && sqlite3_get_autocommit(l->db);
+        sl_rc rc = framed ? run_framed(l, &calls[i], 1, err) : run_call(l, &calls[i], err);
         if (rc != SL_OK) {
             lite_rollback(db);
             return rc;

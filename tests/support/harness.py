@@ -5,8 +5,10 @@ imported:
     from harness import query, wait_until
 
 SLUICE_BIN is the program (default build/sluice), SLUICE_WRAPPER a command to run it under (such as
-valgrind), and SL_TEST_PATIENCE a factor for every time limit, for slow builds.
+valgrind), SL_TEST_PATIENCE a factor for every time limit, for slow builds, and SL_TEST_SCALE a
+factor for the number of messages (by default 1, and less with much patience).
 """
+import fcntl
 import os
 import re
 import shlex
@@ -17,6 +19,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PATIENCE = float(os.environ.get("SL_TEST_PATIENCE", "1"))
+SCALE = float(os.environ.get("SL_TEST_SCALE") or (1 if PATIENCE <= 3 else 1 / PATIENCE))
 
 VALGRIND = ("valgrind -q --error-exitcode=99 --leak-check=full --show-leak-kinds=definite,indirect"
             " --errors-for-leak-kinds=definite --child-silent-after-fork=yes")
@@ -35,6 +38,11 @@ def wait_until(fn, timeout=10, what="the condition"):
             return got
         assert time.monotonic() < end, f"not within {timeout * PATIENCE:g} s: {what}"
         time.sleep(0.02)
+
+
+def scaled(n, least=1):
+    """A number of messages or faults: fewer under the thread sanitizer and valgrind."""
+    return max(least, round(n * SCALE))
 
 
 def is_postgres(url):
@@ -65,15 +73,35 @@ def query(url, sql, *args):
         conn.close()
 
 
-class Process:
-    """A running program: standard output and error go to files, and it never outlives its test."""
+class Gate:
+    """Holds the lock of a file: sink's file, so that workers keep in flight what they took until
+    the gate is opened."""
 
-    def __init__(self, argv, env, cwd, name, stdin):
+    def __init__(self, path):
+        self._file = open(path, "ab")
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def open(self):
+        self._file.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.open()
+
+
+class Process:
+    """A running program: standard error goes to a file, and so does standard output unless the
+    caller has a descriptor for it; and it never outlives its test."""
+
+    def __init__(self, argv, env, cwd, name, stdin, stdout):
         self.argv = argv
         self.out_path = f"{name}.out"
         self.err_path = f"{name}.err"
         with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
-            self.popen = subprocess.Popen(argv, env=env, cwd=cwd, stdout=out, stderr=err,
+            self.popen = subprocess.Popen(argv, env=env, cwd=cwd, stderr=err,
+                                          stdout=out if stdout is None else stdout,
                                           stdin=stdin or subprocess.DEVNULL)
         self.pid = self.popen.pid
 
@@ -183,10 +211,10 @@ class Sluice:
             done.stderr = err
         return done
 
-    def start(self, *args, db=None, env=None, cwd=None, stdin=None):
+    def start(self, *args, db=None, env=None, cwd=None, stdin=None, stdout=None):
         """Starts it in the background; returns a Process."""
         name = os.path.join(self._logs, str(len(self.processes) + 1))
-        p = Process(self.argv(*args, db=db), self.env(env), cwd or self.cwd, name, stdin)
+        p = Process(self.argv(*args, db=db), self.env(env), cwd or self.cwd, name, stdin, stdout)
         self.processes.append(p)
         return p
 

@@ -80,6 +80,23 @@ def _die_with_parent():
     ctypes.CDLL(None).prctl(1, signal.SIGQUIT)
 
 
+def _new_folder(base):
+    """A temporary folder, and the locked file in it that says that we live. Folders of runs that
+    were killed are removed on this occasion."""
+    for owner in glob.glob(os.path.join(base, "sluice-pg-*", "owner")):
+        try:
+            with open(owner) as f:
+                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(os.path.dirname(owner), ignore_errors=True)
+        except OSError:
+            pass  # it lives, or is not ours
+    folder = tempfile.mkdtemp(prefix="sluice-pg-", dir=base)
+    new = open(os.path.join(folder, "new"), "w")
+    fcntl.flock(new, fcntl.LOCK_EX)
+    os.rename(new.name, os.path.join(folder, "owner"))  # seen by others only when it is locked
+    return folder, new
+
+
 def _processes_under(pid):
     """The process ids below pid, at any depth."""
     parents = {}
@@ -121,7 +138,7 @@ class Postgres:
         self._lock = PortLock()
         self.port = self._lock.port
         base = tempfile.gettempdir()
-        self.dir = tempfile.mkdtemp(prefix="sluice-pg-", dir=base if len(base) < 60 else "/tmp")
+        self.dir, self._owner = _new_folder(base if len(base) < 60 else "/tmp")
         atexit.register(self.close)
         self.data = os.path.join(self.dir, "data")
         self.log = os.path.join(self.dir, "log")
@@ -255,6 +272,7 @@ class Postgres:
                 self.kill()
         self._lock.release()
         shutil.rmtree(self.dir, ignore_errors=True)
+        self._owner.close()
         atexit.unregister(self.close)
 
     def __enter__(self):

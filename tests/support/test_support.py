@@ -103,7 +103,7 @@ def test_a_killed_run_takes_its_server_with_it():
     run = subprocess.Popen([WITH_SERVERS, "pg", "--", "sh", "-c", "echo $SL_TEST_PG; exec sleep 100"],
                            stdout=subprocess.PIPE, text=True)
     url = run.stdout.readline().strip()
-    assert query(url, "SELECT 1") == [(1,)]
+    folder = query(url, "SHOW data_directory")[0][0]
     child = int(subprocess.run(["sh", "-c", f"cat /proc/{run.pid}/task/*/children"], text=True,
                                capture_output=True).stdout.split()[-1])
     run.kill()
@@ -117,6 +117,9 @@ def test_a_killed_run_takes_its_server_with_it():
         except psycopg2.OperationalError:
             return True
     wait_until(refused, 10, "the server is gone")
+    assert os.path.exists(folder)
+    Postgres().close()  # the next run removes what was left
+    assert not os.path.exists(folder)
 
 
 def test_wrong_status_is_noticed_and_shown(shell):

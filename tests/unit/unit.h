@@ -21,8 +21,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Runs fn in a child process; true if that died of an assert (or another abort). */
-static inline bool aborts(void (*fn)(void))
+/* Runs fn in a child process; the signal it died of, or 0. */
+static inline int death_of(void (*fn)(void))
 {
     pid_t pid = fork();
     if (pid == 0) {
@@ -35,7 +35,13 @@ static inline bool aborts(void (*fn)(void))
     }
     int status = 0;
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+/* True if fn fails an assert. */
+static inline bool aborts(void (*fn)(void))
+{
+    return death_of(fn) == SIGABRT;
 }
 
 #endif

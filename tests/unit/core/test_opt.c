@@ -372,7 +372,8 @@ static void passwords_are_masked(void **state)
         { "postgresql://h/db?user=u&password=p", "postgresql://h/db?user=u&password=***" },
         { "postgresql://h/db?password=p&user=u", "postgresql://h/db?password=***&user=u" },
         { "postgresql://h/db?sslpassword=p q&x=y", "postgresql://h/db?sslpassword=***&x=y" },
-        { "postgresql://u:p@h/db?password=q@r", "postgresql://u:***@h/db?password=***" },
+        { "postgresql://u:p@h/db?password=q@r", "postgresql://u:***" },
+        { "postgresql://u:p/q@r?s@h/db", "postgresql://u:***" },
         { "postgresql://h:5432/db?password=q@r", "postgresql://h:5432/db?password=***" },
         { "http://h:80?token=q@r", "http://h:***" },
         { "https://h/x?secret=s#f", "https://h/x?secret=***" },
@@ -392,6 +393,11 @@ static void passwords_are_masked(void **state)
         { "host=h sslpassword=p\tuser=u", "host=h sslpassword=***\tuser=u" },
         { "password='u://a:b@c' host=h", "password=*** host=h" },
         { "password=", "password=***" },
+        { "host=h password=p q", "host=h password=*** ***" },
+        { "host=h pasword=p", "host=h pasword=***" },
+        { "dbname=postgresql://u:p@h/db", "dbname=***" },
+        { "u:p@h/x", "u:***@h/x" },
+        { "sqlite:a@b.db", "sqlite:***@b.db" },
         { "passfile=/home/x/.pgpass", "passfile=/home/x/.pgpass" },
     };
 

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Workers that race for the same messages: no message is ever held by two at once, and none is
+ * delivered twice when all goes well. The same check must also notice when a claim is wrong:
+ * the last tests run it on statements that look right and are not.
+ */
+#include "contract/claims.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { WORKERS = 4, MESSAGES = 5000, BATCH = 50 };
+
+/* ---- The check ---- */
+
+static _Atomic int holders[MESSAGES + 1];   /* by id: how many hold it now */
+static _Atomic int delivered[MESSAGES + 1]; /* how often it was settled as sent */
+static _Atomic int shared;                  /* takes of what another held */
+static _Atomic int takes;
+
+static void check_begin(void)
+{
+    for (int i = 0; i <= MESSAGES; i++)
+        holders[i] = delivered[i] = 0;
+    shared = takes = 0;
+}
+
+static void check_taken(int64_t id)
+{
+    if (atomic_fetch_add(&holders[id], 1) != 0)
+        shared++;
+}
+
+/* Before the settle: once that is committed, another may have it. */
+static void check_given_up(int64_t id, bool sent)
+{
+    holders[id]--;
+    if (sent)
+        delivered[id]++;
+}
+
+static int delivered_not_once(void)
+{
+    int wrong = 0;
+    for (int i = 1; i <= MESSAGES; i++)
+        wrong += delivered[i] != 1;
+    return wrong;
+}
+
+/* ---- The race ---- */
+
+typedef struct racer racer;
+
+struct racer {
+    worker w;
+    bool (*turn)(racer *r); /* false: nothing left, or a failure */
+    pthread_t thread;
+    pthread_barrier_t *start;
+    int turns;
+    int vain; /* turns of a wrong claim that got nothing, or a deadlock */
+    sl_rc rc;
+};
+
+static const char *dialect;
+static const sl_claim_ops *strategy;
+static sl_hold hold;
+static testdb t;
+
+static int setup(void **state)
+{
+    (void)state;
+    testdb_init(&t, dialect, NULL);
+    testdb_fill(&t, MESSAGES, 10);
+    check_begin();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    testdb_drop(&t);
+    return 0;
+}
+
+static void *racer_main(void *arg)
+{
+    racer *r = arg;
+    pthread_barrier_wait(r->start);
+    while (r->turn(r))
+        r->turns++;
+    return NULL;
+}
+
+/* Returns how many of the workers got something. */
+static int race(bool (*turn)(racer *r), racer racers[WORKERS])
+{
+    int busy = 0;
+    pthread_barrier_t start;
+    pthread_barrier_init(&start, NULL, WORKERS);
+    for (int i = 0; i < WORKERS; i++) {
+        sl_claim_conf conf = claims_conf("racer", hold);
+        racers[i] = (racer){ .turn = turn, .start = &start };
+        worker_open(&racers[i].w, &t, strategy, &conf);
+    }
+    for (int i = 0; i < WORKERS; i++)
+        assert_int_equal(pthread_create(&racers[i].thread, NULL, racer_main, &racers[i]), 0);
+    for (int i = 0; i < WORKERS; i++)
+        pthread_join(racers[i].thread, NULL);
+    pthread_barrier_destroy(&start);
+    for (int i = 0; i < WORKERS; i++) {
+        if (racers[i].rc != SL_OK)
+            print_message("%s: %s\n", sl_rc_name(racers[i].rc), racers[i].w.err.text);
+        busy += racers[i].turns > 0;
+        worker_close(&racers[i].w);
+    }
+    print_message("%d takes by %d workers, %d shared, %d not delivered once\n", takes, busy,
+                  shared, delivered_not_once());
+    return busy;
+}
+
+static bool failed(racer *r, sl_rc rc)
+{
+    r->rc = rc;
+    return rc != SL_OK;
+}
+
+/* What a sink would do meanwhile: long enough to be seen by another. */
+static void deliver(void)
+{
+    usleep(300);
+}
+
+/* Takes, and gives every message the verdict that `judge` finds. */
+static bool claim_turn(racer *r, sl_verdict (*judge)(const sl_msg *m))
+{
+    sl_batch *b = &r->w.batch;
+    if (failed(r, worker_try_take(&r->w, BATCH)) || b->count == 0)
+        return false;
+    takes++;
+    for (size_t i = 0; i < b->count; i++)
+        check_taken(b->msgs[i].id);
+    deliver();
+    for (size_t i = 0; i < b->count; i++) {
+        sl_verdict v = judge(&b->msgs[i]);
+        b->msgs[i].delay_ns = 0;
+        sl_msg_settle(b, &b->msgs[i], v, SL_NONE);
+        check_given_up(b->msgs[i].id, v == SL_SENT);
+    }
+    if (failed(r, strategy->settle(r->w.claim, b, &r->w.lost, &r->w.err)))
+        return false;
+    if (!t.pg)
+        usleep(3000); /* with one writer at a time, whoever never pauses has it all */
+    if (r->w.lost)
+        failed(r, sl_fail(&r->w.err, SL_NEWER, "%zu were lost", r->w.lost));
+    return r->w.lost == 0;
+}
+
+static sl_verdict all_sent(const sl_msg *m)
+{
+    (void)m;
+    return SL_SENT;
+}
+
+static bool turn_sent(racer *r)
+{
+    return claim_turn(r, all_sent);
+}
+
+/* A third is sent at the first attempt, the rest comes back, in one way or the other. */
+static sl_verdict some_later(const sl_msg *m)
+{
+    if (m->attempt > 2 || sl_random() % 3 == 0)
+        return SL_SENT;
+    return sl_random() % 4 == 0 ? SL_RELEASED : SL_RETRY;
+}
+
+static bool turn_later(racer *r)
+{
+    return claim_turn(r, some_later);
+}
+
+static void expect_no_failure(const racer racers[WORKERS])
+{
+    for (int i = 0; i < WORKERS; i++)
+        assert_int_equal(racers[i].rc, SL_OK);
+    assert_int_equal(shared, 0);
+    assert_int_equal(delivered_not_once(), 0);
+    assert_int_equal(testdb_count(&t), 0);
+}
+
+static void each_message_is_taken_once(void **state)
+{
+    (void)state;
+    racer racers[WORKERS];
+    int busy = race(turn_sent, racers);
+    assert_true(takes >= MESSAGES / BATCH); /* else nothing was proved */
+    assert_true(busy >= 2);
+    expect_no_failure(racers);
+}
+
+static void what_comes_back_is_not_shared_either(void **state)
+{
+    (void)state;
+    racer racers[WORKERS];
+    int busy = race(turn_later, racers);
+    /* A worker that saw only locked rows has left early: the rest is for one more. */
+    sl_claim_conf conf = claims_conf("last", hold);
+    racer last = { .turns = 0 };
+    worker_open(&last.w, &t, strategy, &conf);
+    while (turn_later(&last))
+        ;
+    assert_int_equal(last.rc, SL_OK);
+    worker_close(&last.w);
+    assert_true(takes >= 2 * MESSAGES / BATCH);
+    assert_true(busy >= 2);
+    expect_no_failure(racers);
+}
+
+/* ---- Claims that are wrong ---- */
+
+/* Neither locked nor skipped: the second worker waits for the first, and then takes the same.
+ */
+#define BAD_LEASE                                                                              \
+    "WITH due AS MATERIALIZED (SELECT o.id FROM sluice_outbox o WHERE o.leased_until IS NULL " \
+    "ORDER BY o.id LIMIT 50) UPDATE sluice_outbox o SET leased_until = clock_timestamp() + "   \
+    "interval '30 s', epoch = o.epoch + 1 FROM due WHERE o.id = due.id RETURNING o.id"
+/* Reads, and marks in a later statement. */
+#define BAD_READ                                                                               \
+    "SELECT o.id FROM sluice_outbox o WHERE o.leased_until IS NULL ORDER BY o.id LIMIT 50"
+#define BAD_MARK                                                                               \
+    "UPDATE sluice_outbox SET leased_until = clock_timestamp() + interval '30 s' WHERE id = "  \
+    "ANY ($1)"
+/* Whoever holds it by now. */
+#define BAD_SETTLE "DELETE FROM sluice_outbox WHERE id = ANY ($1)"
+
+static sl_rc note_id(void *ctx, const sl_val *cols, sl_err *err)
+{
+    (void)err;
+    sl_batch_add(ctx)->id = cols[0].i;
+    return SL_OK;
+}
+
+static sl_rc run_ids(racer *r, int slot, const char *sql)
+{
+    int64_t ids[BATCH];
+    for (size_t i = 0; i < r->w.batch.count; i++)
+        ids[i] = r->w.batch.msgs[i].id;
+    sl_stmt s = testdb_stmt(r->w.db, slot, sql, 0, SL_T_INT8);
+    s.nparams = 1;
+    s.params[0] = SL_T_INT8S;
+    sl_val in[] = { sl_ints(ids, r->w.batch.count) };
+    sl_call call = { .stmt = &s, .in = in };
+    return r->w.db->ops->run(r->w.db, &call, 1, &r->w.err);
+}
+
+static bool bad_turn(racer *r, const char *take, const char *mark)
+{
+    sl_batch *b = &r->w.batch;
+    sl_batch_reset(b);
+    sl_stmt s = testdb_stmt(r->w.db, 0, take, 1, SL_T_INT8);
+    sl_call call = { .stmt = &s, .row = note_id, .ctx = b };
+    if (failed(r, r->w.db->ops->run(r->w.db, &call, 1, &r->w.err)) || b->count == 0)
+        return ++r->vain < 200;
+    if (mark && failed(r, run_ids(r, 1, mark)))
+        return ++r->vain < 200;
+    takes++;
+    for (size_t i = 0; i < b->count; i++)
+        check_taken(b->msgs[i].id);
+    deliver();
+    for (size_t i = 0; i < b->count; i++)
+        check_given_up(b->msgs[i].id, true);
+    return !failed(r, run_ids(r, 2, BAD_SETTLE)) || ++r->vain < 200;
+}
+
+static bool turn_bad_lease(racer *r)
+{
+    return bad_turn(r, BAD_LEASE, NULL);
+}
+
+static bool turn_bad_read(racer *r)
+{
+    return bad_turn(r, BAD_READ, BAD_MARK);
+}
+
+/* It did so each time here; but whether workers meet is a matter of luck. */
+static void the_check_notices(bool (*turn)(racer *r))
+{
+    racer racers[WORKERS];
+    for (int round = 0; round < 5; round++) {
+        testdb_exec(&t, "TRUNCATE sluice_outbox RESTART IDENTITY");
+        testdb_fill(&t, MESSAGES, 10);
+        check_begin();
+        race(turn, racers);
+        if (delivered_not_once() > 0)
+            return;
+    }
+    fail_msg("a wrong claim went unnoticed");
+}
+
+static void the_check_notices_a_lease_without_a_lock(void **state)
+{
+    (void)state;
+    the_check_notices(turn_bad_lease);
+}
+
+static void the_check_notices_a_read_before_the_mark(void **state)
+{
+    (void)state;
+    the_check_notices(turn_bad_read);
+}
+
+static int run_bad(void)
+{
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(the_check_notices_a_lease_without_a_lock),
+        TEST(the_check_notices_a_read_before_the_mark),
+    };
+    print_message("claims that are wrong\n");
+    return cmocka_run_group_tests_name("wrong", tests, NULL, NULL);
+}
+
+static int run_good(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(each_message_is_taken_once),
+        TEST(what_comes_back_is_not_shared_either),
+    };
+    print_message("%s on %s, held by %s\n", strategy->name, dialect,
+                  hold == SL_HOLD_LEASE ? "lease" : "transaction");
+    return cmocka_run_group_tests_name(dialect, tests, NULL, NULL);
+}
+
+static int on(const char *name)
+{
+    int wrong = 0;
+    dialect = name;
+    for (const sl_claim_ops *const *c = sl_claim_all; *c; c++)
+        for (int h = SL_HOLD_LEASE; h <= SL_HOLD_TRANSACTION; h++) {
+            strategy = *c;
+            hold = (sl_hold)h;
+            wrong += run_good();
+        }
+    if (!strcmp(name, "postgres"))
+        wrong += run_bad();
+    return wrong;
+}
+
+int main(void)
+{
+    return testdb_each(on);
+}

@@ -1,0 +1,345 @@
+"""Nodes that die or are paused in the middle of their work: nothing is lost, and only what was in
+flight is delivered twice. Every test counts what its faults really hit."""
+import fcntl
+import json
+import os
+import select
+
+import pytest
+
+from checker import check, commit, read_sink
+from harness import Gate, is_postgres, query, scaled, wait_until
+
+WORKERS = 4
+
+
+def ids(url, condition, *args):
+    return [id for (id,) in query(url, f"SELECT id FROM outbox WHERE {condition} ORDER BY id", *args)]
+
+
+def leased_to(url, node):
+    """What a node's workers hold by lease, ended or not, as the table says."""
+    return ids(url, "worker LIKE ? AND leased_until IS NOT NULL", f"{node}/%")
+
+
+def leases_ended(url):
+    now = "clock_timestamp()" if is_postgres(url) else "strftime('%Y-%m-%d %H:%M:%f', 'now')"
+    return not ids(url, f"leased_until > {now}")
+
+
+def is_empty(url):
+    return query(url, "SELECT count(*) FROM outbox") == [(0,)]
+
+
+def sessions(url, node, condition="true"):
+    return query(url, "SELECT count(*) FROM pg_stat_activity WHERE application_name = ?"
+                      f" AND pid <> pg_backend_pid() AND {condition}", node)[0][0]
+
+
+class Cluster:
+    """One node that survives, and victims, one after another, all on one sink."""
+
+    def __init__(self, sluice, url, hold, batch):
+        self.sluice = sluice
+        self.url = url
+        self.hold = hold
+        self.batch = batch
+        self.out = os.path.join(sluice.cwd, "out.jsonl")
+        self.messages = {}
+        self.hits = []  # how many messages were in flight at each fault
+        self.in_flight = []  # their ids
+        sluice.run("init", db=url)
+        self.survivor = self.start("survivor")
+
+    def start(self, node):
+        """Each node can be found by its name: in the table, and in the server's list of sessions."""
+        url = f"{self.url}?application_name={node}" if is_postgres(self.url) else self.url
+        p = self.sluice.start("run", "--node", node, "--sink", f"file:{self.out}", "--workers", WORKERS, "--hold",
+                              self.hold, "--lease", "2s", "--batch", self.batch, "--poll", "50ms", db=url)
+        p.node = node
+        p.wait_log("node started")
+        return p
+
+    def kill_in_the_middle(self, kills, wave):
+        """For each kill: a victim joins, a wave of messages is committed, and the victim is killed
+        when it holds some of them."""
+        for i in range(kills):
+            victim = self.start(f"victim-{i}")
+            hit = []
+            while not hit:  # between two turns it holds nothing: that kill would prove nothing
+                self.messages.update(commit(self.url, wave))
+                hit = self.kill(victim)
+                if not hit and not victim.running:
+                    victim = self.start(f"victim-{i}")
+            self.hits.append(len(hit))
+            self.in_flight += hit
+
+    def kill(self, victim):
+        if self.hold == "lease":
+            return self.kill_with_leases(victim)
+        return self.kill_with_locks(victim) if is_postgres(self.url) else self.kill_with_file_lock(victim)
+
+    def kill_with_leases(self, victim):
+        """Leases outlive their holder, so they can be counted afterwards."""
+        wait_until(lambda: leased_to(self.url, victim.node) or is_empty(self.url), 10, "leases of the victim")
+        victim.kill9()
+        if is_postgres(self.url):
+            wait_until(lambda: not sessions(self.url, victim.node), 10, "the end of the victim's sessions")
+        return leased_to(self.url, victim.node)
+
+    def kill_with_locks(self, victim):
+        """Locks do not: the victim is stopped and looked at, and killed if it holds some."""
+        def look():
+            victim.pause()
+            wait_until(lambda: not sessions(self.url, victim.node, "state = 'active' AND wait_event_type <> 'Client'"),
+                       10, "an end of the victim's statements")
+            locked = [id for (id,) in query(
+                self.url, "SELECT o.id FROM pgrowlocks('outbox') l JOIN outbox o ON o.ctid = l.locked_row"
+                          " WHERE l.pids && ARRAY(SELECT pid FROM pg_stat_activity WHERE application_name = ?)",
+                victim.node)]
+            if not locked:
+                victim.resume()
+            return locked or is_empty(self.url)
+        locked = wait_until(look, 10, "locks of the victim")
+        if locked is True:
+            return []
+        victim.kill9()
+        return locked
+
+    def kill_with_file_lock(self, victim):
+        """SQLite has one writer at a time, who locks byte 120 of the -shm file; it is known that
+        the victim is that one, though not how much it took: a batch at most."""
+        inode = os.stat(self.url[len("sqlite:"):] + "-shm").st_ino
+
+        def look():
+            victim.pause()
+            with open("/proc/locks") as f:
+                held = [line.split() for line in f]
+            if any(w[3:5] == ["WRITE", str(victim.pid)] and w[5].endswith(f":{inode}") and w[6] == "120" for w in held):
+                return ids(self.url, "true")[:self.batch]
+            victim.resume()
+            return is_empty(self.url)
+        locked = wait_until(look, 10, "the victim is writing")
+        if locked is True:
+            return []
+        victim.kill9()
+        return locked
+
+    def finish(self, record_property):
+        """Waits for the rest, checks the history, and says what happened."""
+        wait_until(lambda: is_empty(self.url), 30, "everything is delivered")
+        self.survivor.term()
+        self.survivor.wait(status=0)
+        summary = check(self.messages, read_sink(self.out), in_flight=self.in_flight, fenced=self.hold == "lease",
+                        torn_max=len(self.hits), least=len(self.messages))
+        text = f"{len(self.hits)} faults with {self.hits} messages in flight; {summary}"
+        record_property("history", text)
+        print(text)
+        return summary
+
+
+# -- Killed at any moment ------------------------------------------------------------------------
+
+@pytest.mark.threads
+@pytest.mark.slow
+def test_ten_kills_with_leases(sluice, pgdb, record_property):
+    cluster = Cluster(sluice, pgdb, "lease", 50)
+    cluster.kill_in_the_middle(kills=10, wave=scaled(5000))
+    summary = cluster.finish(record_property)
+    assert len(cluster.hits) == 10 and min(cluster.hits) >= 1
+    assert sum(cluster.hits) / 10 >= 10, f"the kills hit too little: {cluster.hits}"
+    assert max(cluster.hits) <= WORKERS * 50
+    assert summary.committed >= scaled(50000)
+    assert summary.duplicates <= sum(cluster.hits)
+
+
+@pytest.mark.threads
+def test_kills_with_transactions(sluice, pgdb, record_property):
+    query(pgdb, "CREATE EXTENSION pgrowlocks")
+    cluster = Cluster(sluice, pgdb, "transaction", 50)
+    cluster.kill_in_the_middle(kills=5, wave=scaled(2000))
+    summary = cluster.finish(record_property)
+    assert len(cluster.hits) == 5 and min(cluster.hits) >= 1
+    assert max(cluster.hits) <= WORKERS * 50
+    assert summary.committed >= scaled(10000)
+    assert summary.duplicates <= sum(cluster.hits)
+
+
+@pytest.mark.threads
+@pytest.mark.parametrize("hold", ["lease", "transaction"])
+def test_kills_on_sqlite(sluice, sqlitedb, hold, record_property):
+    batch = 50 if hold == "lease" else 10
+    cluster = Cluster(sluice, sqlitedb, hold, batch)
+    cluster.kill_in_the_middle(kills=5, wave=scaled(1000))
+    summary = cluster.finish(record_property)
+    assert len(cluster.hits) == 5 and min(cluster.hits) >= 1
+    assert max(cluster.hits) <= (WORKERS if hold == "lease" else 1) * batch
+    assert summary.committed >= scaled(5000)
+    assert summary.duplicates <= sum(cluster.hits)
+
+
+# -- Killed at a known step of the turn ----------------------------------------------------------
+
+@pytest.mark.parametrize("hold", ["lease", "transaction"])
+@pytest.mark.parametrize("point", ["taken", "sent", "settled"])
+def test_killed_at_a_fault_point(sluice, db, fault_points, hold, point):
+    """The first batch is 20 of 50. Only between `sent` and `settled` does a crash repeat messages,
+    and then exactly the batch."""
+    out = os.path.join(sluice.cwd, "out.jsonl")
+    flags = ["--sink", f"file:{out}", "--workers", 1, "--batch", 20, "--hold", hold, "--lease", "1s"]
+    sluice.run("init", db=db)
+    messages = commit(db, 50)
+    batch = sorted(messages)[:20]
+
+    sluice.start("run", *flags, db=db, env={"SLUICE_FAULT": f"{point}:1"}).wait(status=-9)
+    assert [d.id for d in read_sink(out)] == ([] if point == "taken" else batch)
+    assert ids(db, "true") == sorted(messages.keys() - set(batch if point == "settled" else []))
+    assert ids(db, "leased_until IS NOT NULL") == (batch if hold == "lease" and point != "settled" else [])
+
+    if is_postgres(db):
+        wait_until(lambda: not sessions(db, "sluice"), 10, "the end of the dead node's session")
+    wait_until(lambda: leases_ended(db), 10, "the end of the leases")
+    sluice.run("run", *flags, "--drain", db=db)
+    record = read_sink(out)
+    summary = check(messages, record, in_flight=batch if point == "sent" else [], fenced=hold == "lease", least=50)
+    assert summary.duplicates == (20 if point == "sent" else 0)
+    assert is_empty(db)
+
+    again = {d.id: (d.attempt, d.epoch) for d in record if d.id in batch}
+    if hold == "lease" and point != "settled":
+        assert set(again.values()) == {(2, 2)}  # counted before it is made
+    else:
+        assert {attempt for attempt, _ in again.values()} == {1}
+
+
+@pytest.mark.parametrize("hold", ["lease", "transaction"])
+def test_killed_again_and_again(sluice, db, fault_points, hold):
+    """Every start dies after its first batch was sent: attempts grow, and nothing is lost."""
+    out = os.path.join(sluice.cwd, "out.jsonl")
+    flags = ["--sink", f"file:{out}", "--workers", 1, "--batch", 10, "--hold", hold, "--lease", "1s"]
+    sluice.run("init", db=db)
+    messages = commit(db, 10)
+    for _ in range(2):
+        sluice.start("run", *flags, db=db, env={"SLUICE_FAULT": "sent:1"}).wait(status=-9)
+        wait_until(lambda: leases_ended(db), 10, "the end of the leases")
+        if is_postgres(db):
+            wait_until(lambda: not sessions(db, "sluice"), 10, "the end of the dead node's session")
+    sluice.run("run", *flags, "--drain", db=db)
+    record = read_sink(out)
+    summary = check(messages, record, in_flight=[*messages, *messages], fenced=hold == "lease", least=10)
+    assert (summary.duplicates, summary.most) == (20, 3)
+    assert [d.attempt for d in record] == ([1] * 10 + [2] * 10 + [3] * 10 if hold == "lease" else [1] * 30)
+
+
+# -- Paused for longer than its lease ------------------------------------------------------------
+
+@pytest.mark.threads
+def test_paused_before_it_sends(sluice, db):
+    """What was taken over meanwhile is not sent."""
+    mine, theirs = os.path.join(sluice.cwd, "a.jsonl"), os.path.join(sluice.cwd, "b.jsonl")
+    sluice.run("init", db=db)
+    messages = commit(db, 50)
+    with Gate(mine):
+        a = sluice.start("run", "--node", "a", "--sink", f"file:{mine}", "--workers", 1, "--batch", 20, "--lease", "1s",
+                         db=db)
+        wait_until(lambda: len(leased_to(db, "a")) == 20, 10, "a lease on 20 messages")
+        a.pause()
+        wait_until(lambda: leases_ended(db), 10, "the end of the leases")
+        sluice.run("run", "--node", "b", "--sink", f"file:{theirs}", "--drain", db=db)
+        a.resume()
+        a.wait_log("lease lost")
+    a.term()
+    a.wait(status=0)
+    assert check(messages, read_sink(theirs), fenced=True, least=50).duplicates == 0
+    assert len(read_sink(mine)) == 0
+    assert is_empty(db)
+
+
+def full_pipe():
+    """A pipe of one page that nobody reads: (read, write)."""
+    r, w = os.pipe()
+    fcntl.fcntl(w, 1031, 4096)  # F_SETPIPE_SZ
+    return r, w
+
+
+def is_full(w):
+    return not select.select([], [w], [], 0)[1]
+
+
+@pytest.mark.threads
+def test_paused_after_it_sent(sluice, db):
+    """It sent a part, lost the lease, and wakes up believing in it: its settle, with the old epoch,
+    deletes and releases nothing of what someone else holds now."""
+    sluice.run("init", db=db)
+    messages = commit(db, 200)
+    r, w = full_pipe()
+    a = sluice.start("run", "--node", "a", "--sink", "stdout:", "--workers", 1, "--batch", 200, "--lease", "1s",
+                     "--poll", "1h", db=db, stdout=w)
+    wait_until(lambda: is_full(w), 10, "a full pipe")
+    os.close(w)
+    assert len(leased_to(db, "a")) == 200
+    a.pause()
+    wait_until(lambda: leases_ended(db), 10, "the end of the leases")
+    taken = sluice.run("pull", "--node", "b", "--batch", 1000, "--lease", "1h", db=db).stdout
+    receipts = [json.loads(line)["receipt"] for line in taken.splitlines()]
+    assert receipts == [f"{id}:2" for id in sorted(messages)]
+
+    a.resume()
+    a.wait_log("lease lost")
+    a.term()
+    a.wait(status=0)
+    assert "sent=0" not in a.stderr() and "lost_leases=200" in a.stderr()
+    rows = query(db, "SELECT id, epoch, attempts, worker, leased_until IS NOT NULL FROM outbox ORDER BY id")
+    assert rows == [(id, 2, 2, "b", True) for id in sorted(messages)]
+    sluice.run("pull", "--ack", "-", db=db, input="\n".join(receipts))
+    assert is_empty(db)
+    os.close(r)
+
+
+def test_paused_inside_a_transaction(sluice, pgdb):
+    """The server ends a transaction that idles longer than the lease; others go on at once."""
+    out = os.path.join(sluice.cwd, "b.jsonl")
+    sluice.run("init", db=pgdb)
+    messages = commit(pgdb, 200)
+    r, w = full_pipe()
+    a = sluice.start("run", "--node", "a", "--sink", "stdout:", "--workers", 1, "--batch", 200, "--lease", "1s",
+                     "--hold", "transaction", db=f"{pgdb}?application_name=a", stdout=w)
+    wait_until(lambda: is_full(w), 10, "a full pipe")
+    os.close(w)
+    a.pause()
+    assert sessions(pgdb, "a", "state = 'idle in transaction'") == 1
+    wait_until(lambda: not sessions(pgdb, "a"), 10, "the end of the idle session")
+    sluice.run("run", "--sink", f"file:{out}", "--drain", db=pgdb)
+    assert check(messages, read_sink(out), least=200).duplicates == 0
+    a.resume()
+    a.wait_log("trying again")
+    a.term()
+    a.wait(status=0)
+    os.close(r)
+    assert is_empty(pgdb)
+
+
+@pytest.mark.threads
+def test_pauses_in_the_middle(sluice, pgdb, record_property):
+    cluster = Cluster(sluice, pgdb, "lease", 50)
+    victim = cluster.start("victim-0")
+    for _ in range(2):
+        held = []
+        while not held:
+            cluster.messages.update(commit(pgdb, scaled(2000)))
+            wait_until(lambda: leased_to(pgdb, victim.node) or is_empty(pgdb), 10, "leases of the victim")
+            victim.pause()
+            wait_until(lambda: not sessions(pgdb, victim.node, "state = 'active' AND wait_event_type <> 'Client'"),
+                       10, "an end of the victim's statements")
+            held = leased_to(pgdb, victim.node)
+            if not held:
+                victim.resume()
+        wait_until(lambda: not ids(pgdb, "worker LIKE 'victim%' AND leased_until > clock_timestamp()"), 10,
+                   "the end of its leases")
+        victim.resume()
+        cluster.hits.append(len(held))
+        cluster.in_flight += held
+    summary = cluster.finish(record_property)
+    assert len(cluster.hits) == 2 and min(cluster.hits) >= 1
+    assert summary.duplicates <= sum(cluster.hits)
+    assert victim.running

@@ -1,0 +1,166 @@
+"""What docs/operating.md tells an operator to type works as it stands there."""
+import json
+import os
+import re
+import urllib.parse
+
+import pytest
+
+from harness import ROOT, query
+
+INSERT = "INSERT INTO outbox (topic, entity_key, payload) VALUES ('orders', 'order:1', '{}')"
+
+
+def section(heading):
+    with open(os.path.join(ROOT, "docs", "operating.md"), encoding="utf-8") as f:
+        return f.read().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+
+
+def block(heading, language):
+    return re.search(rf"^```{language}\n(.*?)^```$", section(heading), re.M | re.S).group(1)
+
+
+def grants():
+    """The statements of the page, without comments."""
+    text = re.sub(r"--.*", "", block("Roles and grants", "sql"))
+    return [line.strip() for line in text.split(";") if line.strip()]
+
+
+class Roles:
+    """A database with the roles of the page, whose names are made unique: roles are the server's."""
+
+    def __init__(self, pg, url, sluice):
+        self.url, self.sluice = url, sluice
+        self.suffix = urllib.parse.urlsplit(url).path.lstrip("/")
+        for role in ("outbox_owner", "producer", "relay", "viewer"):
+            pg.sql(f"CREATE ROLE {self.name(role)} LOGIN")
+        query(url, f"GRANT CREATE ON SCHEMA public TO {self.name('outbox_owner')}")
+        self.run("outbox_owner", "init")
+
+    def name(self, role):
+        return f"{role}_{self.suffix}"
+
+    def url_of(self, role):
+        return self.url.replace("postgres@", f"{self.name(role)}@")
+
+    def execute(self, statement):
+        query(self.url, re.sub(r"\b(producer|relay|viewer)$", lambda m: self.name(m.group(1)), statement))
+
+    def run(self, role, *args, **kw):
+        return self.sluice.run(*args, db=self.url_of(role), **kw)
+
+    def refused(self, role, sql):
+        """By the server, for want of a grant."""
+        psycopg2 = pytest.importorskip("psycopg2")
+        with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+            query(self.url_of(role), sql)
+
+
+@pytest.fixture
+def roles(pg, pgdb, sluice):
+    return Roles(pg, pgdb, sluice)
+
+
+def receipt_of(done):
+    return json.loads(done.stdout.splitlines()[0])["receipt"]
+
+
+def test_grants_are_enough(roles):
+    for statement in grants():
+        roles.execute(statement)
+    for verdict in ("--ack", "--retry", "--bury"):
+        query(roles.url_of("producer"), INSERT)
+        receipt = receipt_of(roles.run("relay", "pull", "--batch", 1))
+        roles.run("relay", "pull", verdict, receipt)
+    roles.run("producer", "push", "--topic", "t", "x")
+    for hold in ("lease", "transaction"):
+        roles.run("relay", "run", "--sink", "null:", "--drain", "--hold", hold)
+        query(roles.url_of("producer"), INSERT)
+    status = json.loads(roles.run("viewer", "status", "--json").stdout)
+    assert (status["total"], status["dead"]) == (1, 1)
+
+
+def test_grants_give_no_more(roles):
+    for statement in grants():
+        roles.execute(statement)
+    for sql in ("SELECT payload FROM outbox", "DELETE FROM outbox", "UPDATE outbox SET payload = ''",
+                "SELECT payload FROM outbox_dead", "UPDATE outbox_meta SET value = '9'"):
+        roles.refused("producer", sql)
+    for sql in (INSERT, "DELETE FROM outbox_dead", "UPDATE outbox_meta SET value = '9'", "DROP TABLE outbox"):
+        roles.refused("relay", sql)
+    for sql in (INSERT, "DELETE FROM outbox", "UPDATE outbox SET payload = ''"):
+        roles.refused("viewer", sql)
+
+
+def works(roles):
+    """Does everything still work that the page promises to the roles?"""
+    good = not roles.run("producer", "push", "--topic", "t", "x", check=False).returncode
+    for hold in ("lease", "transaction"):
+        good = good and not roles.run("relay", "run", "--sink", "null:", "--drain", "--hold", hold,
+                                      check=False).returncode
+    return good and not roles.run("viewer", "status", check=False).returncode
+
+
+def single_grants():
+    """Each privilege on each table for each role, one by one."""
+    for statement in grants():
+        privileges, tables, role = re.fullmatch(r"GRANT (.*) ON (.*) TO (\w+)", statement).groups()
+        for privilege in privileges.split(", "):
+            for table in tables.split(", "):
+                yield f"{privilege} ON {table}", role
+
+
+def test_grants_are_the_least(roles):
+    """Without any one of them something does not work; a node notices that at its start."""
+    for statement in grants():
+        roles.execute(statement)
+    assert works(roles)
+    for what, role in single_grants():
+        roles.execute(f"REVOKE {what} FROM {role}")
+        assert not works(roles), f"{what} is not needed by {role}"
+        roles.execute(f"GRANT {what} TO {role}")
+    assert works(roles)
+
+
+def test_a_producer_may_be_held_to_some_columns(roles):
+    columns = re.search(r"`(INSERT \([^)]*\))`", section("Roles and grants")).group(1)
+    roles.execute(f"GRANT {columns} ON outbox TO producer")
+    query(roles.url_of("producer"), INSERT)
+    roles.refused("producer", "INSERT INTO outbox (id, topic, payload) VALUES (7, 't', '')")
+
+
+def test_a_dead_letter_is_delivered_again(sluice, db):
+    sluice.run("init", db=db)
+    sluice.run("push", "--topic", "t", "--key", "k", "--type", "T", "--headers", "a=1", "x", db=db)
+    sluice.run("pull", "--bury", receipt_of(sluice.run("pull", db=db)), db=db)
+    [(id,)] = query(db, "SELECT id FROM outbox_dead")
+    for statement in block("Dead letters", "sql").split(";"):
+        if statement.strip() not in ("", "BEGIN", "COMMIT"):
+            query(db, statement.replace("42", str(id)))
+    assert query(db, "SELECT count(*) FROM outbox_dead") == [(0,)]
+    line = json.loads(sluice.run("run", "--sink", "stdout:", "--drain", db=db).stdout)
+    assert (line["topic"], line["key"], line["type"], line["payload"], line["headers"], line["attempt"]) == \
+        ("t", "k", "T", "x", {"a": "1"}, 1)
+
+
+def test_the_page_s_table_is_adopted(sluice, db, tmp_path):
+    """With rows in it, names of its own, and a file of settings for every command."""
+    integer = "bigint GENERATED BY DEFAULT AS IDENTITY" if "postgresql" in db else "INTEGER"
+    bytea, more = ("bytea", "") if "postgresql" in db else ("BLOB", " AUTOINCREMENT")
+    query(db, f"CREATE TABLE outbox_events (id {integer} PRIMARY KEY{more}, aggregate_type text NOT NULL,"
+              f" aggregate_id text NOT NULL, payload {bytea} NOT NULL, status text NOT NULL DEFAULT 'NEW',"
+              " retry_count integer NOT NULL DEFAULT 0)")
+    query(db, "INSERT INTO outbox_events (aggregate_type, aggregate_id, payload) VALUES ('order', '9182', '{\"a\":1}')")
+    settings = tmp_path / "sluice.yaml"
+    settings.write_text(block("Adopting a table", "yaml"))
+    flags = ("-c", settings)
+    assert sluice.run("init", *flags, db=db).stdout.startswith("adopted table outbox_events")
+    sluice.run("push", "--topic", "order", "--key", "7", "{}", *flags, db=db)
+    receipt = receipt_of(sluice.run("pull", "--batch", 1, *flags, db=db))
+    sluice.run("pull", "--retry", receipt, *flags, db=db)
+    assert query(db, "SELECT id, retry_count, status FROM outbox_events ORDER BY id") == [(1, 1, "NEW"), (2, 0, "NEW")]
+    done = sluice.run("run", "--sink", "stdout:", "--drain", *flags, db=db)
+    lines = [json.loads(text) for text in done.stdout.splitlines()]
+    assert sorted((line["id"], line["topic"], line["key"], line["attempt"]) for line in lines) == \
+        [(1, "order", "9182", 2), (2, "order", "7", 1)]
+    assert query(db, "SELECT count(*) FROM outbox_events") == [(0,)]

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A database for one test: a SQLite file in a folder of its own, or a schema of its own on the
+ * server that SL_TEST_PG names. All goes through db/db.h, so that the tests also compile in a
+ * build that leaves one of the databases out.
+ *
+ * A test asks what is in the tables through `eye`, a connection of its own, which therefore
+ * sees what is committed and nothing else. In all SQL the words of sql/ stand for the real
+ * names.
+ */
+#ifndef TESTS_SUPPORT_TESTDB_H
+#define TESTS_SUPPORT_TESTDB_H
+
+#include "core/clock.h"
+#include "core/mem.h"
+#include "db/db.h"
+#include "db/schema.h"
+
+#include "unit/unit.h"
+
+enum { TESTDB_SLOTS = 8, TESTDB_SKIPPED = 77 };
+
+typedef struct testdb {
+    bool pg;
+    char url[512];
+    char folder[64]; /* of a SQLite file */
+    char table[80];  /* as in the settings: "t4711_1.outbox" */
+    sl_names names;
+    sl_db *eye;
+    char *asked[TESTDB_SLOTS]; /* texts that the eye has prepared */
+    size_t next;
+} testdb;
+
+/* In this build, and reachable. */
+static inline bool testdb_has(const char *dialect)
+{
+    return sl_db_named(dialect) && (strcmp(dialect, "postgres") != 0 || getenv("SL_TEST_PG"));
+}
+
+/* For tests that need some database, and care not which. NULL: there is none, exit with 77. */
+static inline const char *testdb_any(void)
+{
+    return testdb_has("sqlite") ? "sqlite" : testdb_has("postgres") ? "postgres" : NULL;
+}
+
+/* Runs a group of tests on each database of this build. What cannot be reached makes the whole
+ * test count as skipped, unless something failed. */
+static inline int testdb_each(int (*group)(const char *dialect))
+{
+    int failed = 0;
+    bool missing = false;
+    for (const sl_db_ops *const *d = sl_db_all; *d; d++)
+        if (testdb_has((*d)->name))
+            failed += group((*d)->name);
+        else
+            missing = true;
+    return failed ? failed : missing ? TESTDB_SKIPPED : 0;
+}
+
+/* ---- Statements that are not in sql/ ---- */
+
+/*
+ * Drivers keep prepared statements by their index. Those of the other dialects are never used
+ * on this connection, so that their places are free for statements of a test: the n-th of them.
+ */
+static inline int testdb_slot(const sl_db *db, int n)
+{
+    for (int i = 0; i < sl_stmts_count; i++)
+        if (strcmp(sl_stmts[i].dialect, db->ops->name) != 0 && n-- == 0)
+            return i;
+    abort();
+}
+
+/* A statement without parameters; one column of the type, or none if ncols is 0. */
+static inline sl_stmt testdb_stmt(const sl_db *db, int slot, const char *text, int ncols,
+                                  sl_type type)
+{
+    return (sl_stmt){ .dialect = db->ops->name,
+                      .name = "test",
+                      .text = text,
+                      .index = testdb_slot(db, slot),
+                      .ncols = ncols,
+                      .cols = { type } };
+}
+
+/* ---- Making and opening ---- */
+
+static inline sl_dsn testdb_dsn(const testdb *t)
+{
+    return (sl_dsn){ .url = t->url,
+                     .app = "test",
+                     .names = &t->names,
+                     .connect_ns = 20 * SL_SEC,
+                     .statement_ns = 60 * SL_SEC,
+                     .create = true,
+                     .wake_fd = -1 };
+}
+
+static inline sl_db *testdb_open_as(const sl_dsn *dsn)
+{
+    sl_db *db = NULL;
+    sl_err err = { 0 };
+    if (sl_db_open(&db, dsn, &err) != SL_OK)
+        fail_msg("%s", err.text);
+    return db;
+}
+
+/* Another connection to the same database. */
+static inline sl_db *testdb_open(const testdb *t)
+{
+    sl_dsn dsn = testdb_dsn(t);
+    return testdb_open_as(&dsn);
+}
+
+static inline void testdb_script(sl_db *db, const sl_names *names, const char *sql)
+{
+    sl_buf text = { 0 };
+    sl_err err = { 0 };
+    sl_names_apply(names, sql, &text);
+    sl_rc rc = db->ops->script(db, sl_buf_text(&text), &err);
+    sl_buf_fini(&text);
+    if (rc != SL_OK)
+        fail_msg("%s: %s", sql, err.text);
+}
+
+/* An empty database; `columns` may rename columns, or be NULL. */
+static inline void testdb_make(testdb *t, const char *dialect, const sl_opt_map *columns)
+{
+    static int made;
+    sl_err err = { 0 };
+
+    *t = (testdb){ .pg = !strcmp(dialect, "postgres") };
+    if (t->pg) {
+        snprintf(t->url, sizeof t->url, "%s", getenv("SL_TEST_PG"));
+        snprintf(t->table, sizeof t->table, "t%ld_%d.outbox", (long)getpid(), ++made);
+    } else {
+        snprintf(t->folder, sizeof t->folder, "/tmp/sluice-test-XXXXXX");
+        assert_non_null(mkdtemp(t->folder));
+        snprintf(t->url, sizeof t->url, "sqlite:%s/outbox.db", t->folder);
+        snprintf(t->table, sizeof t->table, "outbox");
+    }
+    if (sl_names_init(&t->names, t->table, columns, &err) != SL_OK)
+        fail_msg("%s", err.text);
+    t->eye = testdb_open(t);
+    if (t->pg) {
+        char sql[80];
+        snprintf(sql, sizeof sql, "CREATE SCHEMA \"%s\"", t->names.schema);
+        testdb_script(t->eye, &t->names, sql);
+    }
+}
+
+/* The same with the tables of `sluice init` in it. */
+static inline void testdb_init(testdb *t, const char *dialect, const sl_opt_map *columns)
+{
+    sl_schema_done done;
+    sl_err err = { 0 };
+    testdb_make(t, dialect, columns);
+    if (sl_schema_init(t->eye, &t->names, &done, &err) != SL_OK)
+        fail_msg("%s", err.text);
+}
+
+static inline void testdb_drop(testdb *t)
+{
+    char text[128];
+    if (t->pg) {
+        snprintf(text, sizeof text, "DROP SCHEMA IF EXISTS \"%s\" CASCADE", t->names.schema);
+        testdb_script(t->eye, &t->names, text);
+    }
+    sl_db_close(t->eye);
+    if (!t->pg) {
+        snprintf(text, sizeof text, "rm -rf '%s'", t->folder);
+        assert_int_equal(system(text), 0);
+    }
+    for (size_t i = 0; i < TESTDB_SLOTS; i++)
+        free(t->asked[i]);
+    sl_names_fini(&t->names);
+    *t = (testdb){ 0 };
+}
+
+/* ---- Looking and changing ---- */
+
+static inline void testdb_exec(testdb *t, const char *sql)
+{
+    testdb_script(t->eye, &t->names, sql);
+}
+
+/* One text for each database. */
+static inline const char *testdb_or(const testdb *t, const char *pg, const char *sqlite)
+{
+    return t->pg ? pg : sqlite;
+}
+
+/* The slot in which the eye has prepared this text, or a new one; when all are taken, the eye
+ * is opened anew. */
+static inline int testdb_asked(testdb *t, const char *sql)
+{
+    for (size_t i = 0; i < t->next; i++)
+        if (!strcmp(t->asked[i], sql))
+            return (int)i;
+    if (t->next == TESTDB_SLOTS) {
+        sl_db_close(t->eye);
+        t->eye = testdb_open(t);
+        while (t->next > 0)
+            free(t->asked[--t->next]);
+        memset(t->asked, 0, sizeof t->asked);
+    }
+    t->asked[t->next] = sl_strdup(sql);
+    return (int)t->next++;
+}
+
+static inline void testdb_ask(testdb *t, const char *sql, sl_type type, sl_row_fn row,
+                              void *ctx)
+{
+    char key[1024];
+    sl_err err = { 0 };
+    snprintf(key, sizeof key, "%d %s", (int)type, sql);
+    int slot = testdb_asked(t, key);
+    sl_stmt s = testdb_stmt(t->eye, slot, sql, 1, type);
+    sl_call call = { .stmt = &s, .row = row, .ctx = ctx };
+    if (t->eye->ops->run(t->eye, &call, 1, &err) != SL_OK)
+        fail_msg("%s: %s", sql, err.text);
+}
+
+static inline sl_rc testdb_row_int(void *ctx, const sl_val *cols, sl_err *err)
+{
+    (void)err;
+    *(int64_t *)ctx = cols[0].null ? INT64_MIN : cols[0].i;
+    return SL_OK;
+}
+
+/* A bigint; INT64_MIN if it is NULL, or if there is no row. */
+static inline int64_t testdb_int(testdb *t, const char *sql)
+{
+    int64_t got = INT64_MIN;
+    testdb_ask(t, sql, SL_T_INT8, testdb_row_int, &got);
+    return got;
+}
+
+static inline sl_rc testdb_row_text(void *ctx, const sl_val *cols, sl_err *err)
+{
+    (void)err;
+    sl_buf *out = ctx;
+    if (out->n)
+        sl_buf_putc(out, '\n');
+    if (cols[0].null)
+        sl_buf_puts(out, "NULL");
+    else
+        sl_buf_put(out, cols[0].s.p, cols[0].s.n);
+    return SL_OK;
+}
+
+/* All rows of one text column, a line each; good until the next call. */
+static inline const char *testdb_text(testdb *t, const char *sql)
+{
+    static char text[4096];
+    sl_buf out = { 0 };
+    testdb_ask(t, sql, SL_T_TEXT, testdb_row_text, &out);
+    snprintf(text, sizeof text, "%s", sl_buf_text(&out));
+    sl_buf_fini(&out);
+    return text;
+}
+
+#define testdb_expect(t, want, sql) assert_string_equal(testdb_text(t, sql), want)
+
+static inline int64_t testdb_count(testdb *t)
+{
+    return testdb_int(t, "SELECT count(*) FROM sluice_outbox");
+}
+
+/* How far a time column of a message lies ahead, on the database's clock; INT64_MIN: NULL. */
+static inline int64_t testdb_ahead_us(testdb *t, const char *column, int64_t id)
+{
+    char sql[256];
+    if (t->pg)
+        snprintf(sql, sizeof sql,
+                 "SELECT (extract(EPOCH FROM %s - clock_timestamp()) * 1000000)::bigint "
+                 "FROM sluice_outbox WHERE id = %lld",
+                 column, (long long)id);
+    else
+        snprintf(
+            sql, sizeof sql,
+            "SELECT CAST(round((julianday(%s) - julianday('now')) * 86400000.0) AS INTEGER) "
+            "* 1000 FROM sluice_outbox WHERE id = %lld",
+            column, (long long)id);
+    return testdb_int(t, sql);
+}
+
+/* Messages with the ids that the table gives them, and payloads of so many bytes. */
+static inline void testdb_fill(testdb *t, int count, int payload_bytes)
+{
+    char sql[512];
+    if (t->pg)
+        snprintf(sql, sizeof sql,
+                 "INSERT INTO sluice_outbox (topic, payload) SELECT 'orders', "
+                 "convert_to(repeat('x', %d), 'UTF8') FROM generate_series(1, %d)",
+                 payload_bytes, count);
+    else
+        snprintf(
+            sql, sizeof sql,
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) "
+            "INSERT INTO sluice_outbox (topic, payload) "
+            "SELECT 'orders', CAST(replace(hex(zeroblob(%d)), '00', 'x') AS BLOB) FROM n",
+            count, payload_bytes);
+    testdb_exec(t, sql);
+}
+
+#endif

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "relay/relay.h"
+
+#include "core/clock.h"
+#include "unit/unit.h"
+
+enum { MOST = 20 };
+
+/* ---- A claim and a sink that do as they are told, and write down what they were asked ---- */
+
+typedef struct fake_claim {
+    sl_claim base;
+    size_t gives; /* messages at each take */
+    sl_rc take_rc, hold_rc, settle_rc;
+    int hold_fails_at; /* the n-th hold; 0: never */
+    int trust_calls;   /* trusted for so many questions, then no more; -1: always */
+    size_t lost;
+    int takes, holds, settles;
+    int64_t max;
+    sl_verdict verdicts[MOST]; /* as settled */
+    size_t settled;
+} fake_claim;
+
+typedef enum style { AT_SUBMIT, AT_POLL, AT_RECALL, NEVER } style;
+
+typedef struct fake_sink {
+    sl_sink base;
+    style style;
+    sl_verdict verdict;
+    size_t per_poll;
+    sl_stop *stops; /* asked for by the first poll */
+    sl_batch *batch;
+    sl_msg *held[MOST];
+    size_t nheld;
+    int submits, polls, recalls;
+    int64_t longest_ns; /* poll */
+} fake_sink;
+
+static sl_rc claim_take(sl_claim *base, sl_batch *b, int64_t max, sl_err *err)
+{
+    fake_claim *c = (fake_claim *)base;
+    c->takes++;
+    c->max = max;
+    assert_int_equal(b->count, 0);
+    for (size_t i = 0; i < c->gives; i++)
+        sl_batch_add(b)->id = (int64_t)i + 1;
+    return c->take_rc == SL_OK ? SL_OK : sl_fail(err, c->take_rc, "take failed");
+}
+
+static sl_rc claim_hold(sl_claim *base, const sl_batch *b, sl_err *err)
+{
+    fake_claim *c = (fake_claim *)base;
+    assert_int_equal(b->count, c->gives);
+    if (++c->holds == c->hold_fails_at)
+        return sl_fail(err, c->hold_rc, "hold failed");
+    return SL_OK;
+}
+
+static int64_t claim_trusted(const sl_claim *base)
+{
+    fake_claim *c = (fake_claim *)(uintptr_t)base;
+    if (c->trust_calls > 0)
+        c->trust_calls--;
+    else if (c->trust_calls == 0)
+        return 0;
+    return INT64_MAX;
+}
+
+static sl_rc claim_settle(sl_claim *base, sl_batch *b, size_t *lost, sl_err *err)
+{
+    fake_claim *c = (fake_claim *)base;
+    c->settles++;
+    c->settled = b->count;
+    for (size_t i = 0; i < b->count; i++)
+        c->verdicts[i] = b->msgs[i].verdict;
+    *lost = c->lost;
+    return c->settle_rc == SL_OK ? SL_OK : sl_fail(err, c->settle_rc, "settle failed");
+}
+
+static const sl_claim_ops claim_ops = { .name = "fake",
+                                        .take = claim_take,
+                                        .hold = claim_hold,
+                                        .trusted_ns = claim_trusted,
+                                        .settle = claim_settle };
+
+static void sink_submit(sl_sink *base, sl_batch *b, sl_msg *m)
+{
+    fake_sink *s = (fake_sink *)base;
+    s->submits++;
+    s->batch = b;
+    if (s->style == AT_SUBMIT)
+        sl_msg_settle(b, m, s->verdict, SL_NONE);
+    else
+        s->held[s->nheld++] = m;
+}
+
+static void sink_poll(sl_sink *base, int64_t timeout_ns)
+{
+    fake_sink *s = (fake_sink *)base;
+    s->polls++;
+    if (timeout_ns > s->longest_ns)
+        s->longest_ns = timeout_ns;
+    if (s->stops)
+        sl_stop_ask(s->stops, SL_STOP_NOW);
+    if (s->style != AT_POLL)
+        usleep(1000);
+    for (size_t i = 0; s->style == AT_POLL && i < s->per_poll && s->nheld > 0; i++)
+        sl_msg_settle(s->batch, s->held[--s->nheld], s->verdict, SL_NONE);
+}
+
+static void sink_recall(sl_sink *base)
+{
+    fake_sink *s = (fake_sink *)base;
+    s->recalls++;
+    while (s->style != NEVER && s->nheld > 0)
+        sl_msg_settle(s->batch, s->held[--s->nheld], SL_UNKNOWN, SL_STR("recalled"));
+}
+
+static const sl_sink_ops sink_ops = {
+    .scheme = "fake", .submit = sink_submit, .poll = sink_poll, .recall = sink_recall
+};
+
+/* ---- Around each test ---- */
+
+static fake_claim claim;
+static fake_sink sink;
+static sl_stop stop;
+static sl_counts counts;
+static sl_relay relay;
+static sl_err err;
+
+static int setup(void **state)
+{
+    (void)state;
+    err = (sl_err){ 0 };
+    claim = (fake_claim){ .base = { &claim_ops }, .gives = 3, .trust_calls = -1 };
+    sink = (fake_sink){ .base = { &sink_ops }, .verdict = SL_SENT, .per_poll = 1 };
+    memset(&counts, 0, sizeof counts);
+    relay = (sl_relay){ .claim = &claim.base,
+                        .sink = &sink.base,
+                        .stop = &stop,
+                        .counts = &counts,
+                        .batch_max = 12,
+                        .send_max_ns = 20 * SL_SEC };
+    sl_batch_init(&relay.batch);
+    return sl_stop_init(&stop) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    sl_batch_fini(&relay.batch);
+    sl_stop_fini(&stop);
+    return 0;
+}
+
+static void turn(sl_rc want)
+{
+    sl_rc rc = sl_relay_turn(&relay, &err);
+    if (rc != want)
+        fail_msg("%s: %s", sl_rc_name(rc), err.text);
+}
+
+static void expect_verdicts(sl_verdict first, size_t n, sl_verdict rest)
+{
+    assert_int_equal(claim.settles, 1);
+    assert_int_equal(claim.settled, claim.gives);
+    for (size_t i = 0; i < claim.gives; i++)
+        assert_int_equal(claim.verdicts[i], i < n ? first : rest);
+}
+
+/* ---- Turns in which all goes well ---- */
+
+static void nothing_there_is_nothing_done(void **state)
+{
+    (void)state;
+    claim.gives = 0;
+    turn(SL_OK);
+    assert_int_equal(relay.batch.count, 0);
+    assert_int_equal(claim.max, 12);
+    assert_int_equal(claim.settles + sink.submits + sink.polls + sink.recalls, 0);
+    assert_int_equal(counts.turns, 0);
+}
+
+static void a_quick_sink_is_not_polled(void **state)
+{
+    (void)state;
+    turn(SL_OK);
+    expect_verdicts(SL_SENT, 3, SL_SENT);
+    assert_int_equal(sink.submits, 3);
+    assert_int_equal(sink.polls, 0);
+    assert_int_equal(sink.recalls, 1); /* always: it may not keep a byte */
+    assert_int_equal(relay.batch.count, 3);
+    assert_int_equal(counts.taken, 3);
+    assert_int_equal(counts.sent, 3);
+    assert_int_equal(counts.turns, 1);
+}
+
+static void a_slow_sink_is_polled_until_all_is_settled(void **state)
+{
+    (void)state;
+    claim.gives = MOST;
+    sink.style = AT_POLL;
+    sink.per_poll = 3;
+    turn(SL_OK);
+    expect_verdicts(SL_SENT, MOST, SL_SENT);
+    assert_int_equal(sink.polls, 7);
+    assert_true(claim.holds >= 7); /* the claim is looked at as often */
+    assert_in_range(sink.longest_ns, 1, 100 * SL_MS);
+    assert_int_equal(counts.sent, MOST);
+}
+
+static void each_turn_begins_with_an_empty_batch(void **state)
+{
+    (void)state;
+    for (int i = 1; i <= 5; i++) {
+        turn(SL_OK);
+        assert_int_equal(claim.settles, i);
+        assert_int_equal(claim.settled, 3);
+    }
+    assert_int_equal(counts.taken, 15);
+    assert_int_equal(counts.turns, 5);
+}
+
+static void each_verdict_is_counted(void **state)
+{
+    (void)state;
+    static const sl_verdict all[] = { SL_SENT, SL_RETRY, SL_DEAD, SL_UNKNOWN };
+    for (size_t i = 0; i < COUNT(all); i++) {
+        sink.verdict = all[i];
+        claim.gives = i + 1;
+        claim.lost = i;
+        turn(SL_OK);
+    }
+    assert_int_equal(counts.sent, 1);
+    assert_int_equal(counts.retried, 2);
+    assert_int_equal(counts.dead, 3);
+    assert_int_equal(counts.unknown, 4);
+    assert_int_equal(counts.released, 0);
+    assert_int_equal(counts.taken, 10);
+    assert_int_equal(counts.lost, 6);
+}
+
+/* ---- Trust and stops ---- */
+
+static void without_trust_nothing_is_sent(void **state)
+{
+    (void)state;
+    claim.trust_calls = 0;
+    turn(SL_OK);
+    expect_verdicts(SL_RELEASED, 3, SL_RELEASED);
+    assert_int_equal(sink.submits, 0);
+    assert_int_equal(counts.released, 3);
+}
+
+/* It is asked right before each message, not once for all. */
+static void trust_that_ends_midway_releases_the_rest(void **state)
+{
+    (void)state;
+    claim.gives = 5;
+    claim.trust_calls = 2;
+    turn(SL_OK);
+    expect_verdicts(SL_SENT, 2, SL_RELEASED);
+    assert_int_equal(sink.submits, 2);
+    assert_int_equal(counts.sent, 2);
+    assert_int_equal(counts.released, 3);
+}
+
+static void a_stop_now_releases_what_was_not_sent(void **state)
+{
+    (void)state;
+    sl_stop_ask(&stop, SL_STOP_NOW);
+    turn(SL_OK);
+    expect_verdicts(SL_RELEASED, 3, SL_RELEASED);
+    assert_int_equal(sink.submits, 0);
+}
+
+static void a_stop_now_recalls_what_was(void **state)
+{
+    (void)state;
+    sink.style = AT_RECALL;
+    sink.stops = &stop;
+    turn(SL_OK);
+    expect_verdicts(SL_UNKNOWN, 3, SL_UNKNOWN);
+    assert_int_equal(sink.polls, 1);
+    assert_int_equal(counts.unknown, 3);
+}
+
+static void a_stop_soon_finishes_the_turn(void **state)
+{
+    (void)state;
+    sl_stop_ask(&stop, SL_STOP_SOON);
+    sink.style = AT_POLL;
+    turn(SL_OK);
+    expect_verdicts(SL_SENT, 3, SL_SENT);
+}
+
+static void a_sink_that_never_answers_is_recalled(void **state)
+{
+    (void)state;
+    sink.style = AT_RECALL;
+    relay.send_max_ns = 30 * SL_MS;
+    int64_t before = sl_now_ns();
+    turn(SL_OK);
+    assert_true(sl_now_ns() - before >= 30 * SL_MS);
+    assert_true(sl_now_ns() - before < 10 * SL_SEC);
+    expect_verdicts(SL_UNKNOWN, 3, SL_UNKNOWN);
+}
+
+/* ---- Failures ---- */
+
+static void a_failed_take_is_passed_on(void **state)
+{
+    (void)state;
+    claim.take_rc = SL_OPERATOR; /* after it has filled the batch */
+    turn(SL_OPERATOR);
+    assert_string_equal(err.text, "take failed");
+    assert_int_equal(sink.submits + sink.recalls + claim.settles, 0);
+    assert_int_equal(counts.taken, 0);
+    claim.take_rc = SL_OK;
+    turn(SL_OK); /* begins anew */
+    assert_int_equal(counts.taken, 3);
+}
+
+/* What was sent should be marked if it can be. */
+static void a_lost_claim_is_settled_all_the_same(void **state)
+{
+    (void)state;
+    claim.gives = 4;
+    claim.hold_fails_at = 2;
+    claim.hold_rc = SL_AGAIN;
+    claim.lost = 3;
+    sink.style = AT_POLL;
+    turn(SL_AGAIN);
+    assert_string_equal(err.text, "hold failed");
+    assert_int_equal(claim.settles, 1);
+    assert_int_equal(sink.recalls, 1);
+    assert_int_equal(counts.sent, 1);
+    assert_int_equal(counts.unknown, 3);
+    assert_int_equal(counts.lost, 3);
+}
+
+static void the_first_failure_is_told(void **state)
+{
+    (void)state;
+    claim.hold_fails_at = 1;
+    claim.hold_rc = SL_AGAIN;
+    claim.settle_rc = SL_OPERATOR;
+    sink.style = AT_POLL;
+    turn(SL_AGAIN);
+    assert_string_equal(err.text, "hold failed");
+    assert_int_equal(err.rc, SL_AGAIN);
+    assert_int_equal(counts.unknown, 0); /* nothing was written */
+    assert_int_equal(counts.turns, 0);
+}
+
+static void a_failed_settle_is_passed_on(void **state)
+{
+    (void)state;
+    claim.settle_rc = SL_AGAIN;
+    turn(SL_AGAIN);
+    assert_string_equal(err.text, "settle failed");
+    assert_int_equal(counts.taken, 3);
+    assert_int_equal(counts.sent, 0); /* they will be taken again */
+}
+
+static void turn_with_a_forgetful_sink(void)
+{
+    sink.style = NEVER;
+    relay.send_max_ns = 0;
+    (void)!sl_relay_turn(&relay, &err);
+}
+
+static void a_sink_that_forgets_a_message_is_a_bug(void **state)
+{
+    (void)state;
+    assert_true(aborts(turn_with_a_forgetful_sink));
+}
+
+int main(void)
+{
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(nothing_there_is_nothing_done),
+        TEST(a_quick_sink_is_not_polled),
+        TEST(a_slow_sink_is_polled_until_all_is_settled),
+        TEST(each_turn_begins_with_an_empty_batch),
+        TEST(each_verdict_is_counted),
+        TEST(without_trust_nothing_is_sent),
+        TEST(trust_that_ends_midway_releases_the_rest),
+        TEST(a_stop_now_releases_what_was_not_sent),
+        TEST(a_stop_now_recalls_what_was),
+        TEST(a_stop_soon_finishes_the_turn),
+        TEST(a_sink_that_never_answers_is_recalled),
+        TEST(a_failed_take_is_passed_on),
+        TEST(a_lost_claim_is_settled_all_the_same),
+        TEST(the_first_failure_is_told),
+        TEST(a_failed_settle_is_passed_on),
+        TEST(a_sink_that_forgets_a_message_is_a_bug),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
