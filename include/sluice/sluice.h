@@ -77,7 +77,7 @@ typedef struct sl_draft {
     const char *type;            /* NULL: '' */
     const char *content_type;    /* NULL: application/json */
     const char *headers;         /* NULL, or a JSON object of strings */
-    const char *idempotency_key; /* NULL, or at most one message ever carries it */
+    const char *idempotency_key; /* NULL, or no two messages in the table carry the same */
     int64_t available_at_us;     /* 0: now; else Unix time in microseconds, not before it */
     void *reserved[4];
 } sl_draft;
@@ -93,7 +93,8 @@ struct sqlite3; /* of SQLite */
 
 /*
  * Insert drafts on the caller's own connection, inside the caller's own transaction if one is
- * open; one statement per few thousand drafts. The ids rise in the order of the drafts. `conf`
+ * open; one statement per 2,000 drafts or 16 MB, so that without a transaction of the caller's a
+ * larger push may succeed in part. The ids rise in the order of the drafts. `conf`
  * says which table and columns (NULL: outbox); nothing else of it is used. The connection must
  * be idle and not in pipeline mode; it is left as it was. On failure inside a PostgreSQL
  * transaction that transaction is aborted, as after any failed statement. The role needs
@@ -168,7 +169,8 @@ typedef enum sl_verdict {
     SL_HELD      /* no verdict yet: stays claimed (pull only) */
 } sl_verdict;
 
-/* Called from worker threads, several at a time. Returns SL_SENT, SL_RETRY or SL_DEAD. */
+/* Called from worker threads, several at a time. Returns SL_SENT, SL_RETRY or SL_DEAD. Leases are
+ * renewed between calls: a single call must end well before `lease`. */
 typedef sl_verdict (*sl_handler)(void *ctx, const sl_msg *m, sl_reply *reply);
 SL_API void sl_reply_reason(sl_reply *reply, const char *reason);
 SL_API void sl_reply_delay(sl_reply *reply, int64_t delay_ms);

@@ -21,6 +21,6 @@ sl_rc sl_claim_row(void *batch, const sl_val *cols, sl_err *err)
     m->type = text(b, &cols[6]);
     m->content_type = text(b, &cols[7]);
     m->headers = cols[8].null ? SL_NONE : sl_arena_copy(&b->arena, cols[8].s);
-    m->payload = text(b, &cols[9]);
+    m->payload = cols[9].null ? SL_NONE : sl_arena_copy(&b->arena, cols[9].s);
     return SL_OK;
 }

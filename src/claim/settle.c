@@ -118,10 +118,11 @@ static void add_retry(plan *p, sl_db *db, const group *g, bool attempt_counted)
 }
 
 /* Copy, then delete; the copy locks the rows. */
-static void add_bury(plan *p, sl_db *db, const group *g)
+static void add_bury(plan *p, sl_db *db, const group *g, bool attempt_counted)
 {
     add_call(p, db, "settle/bury", g);
     p->in[p->used - 1][2] = sl_texts(g->reasons, g->n);
+    p->in[p->used - 1][3] = sl_int(attempt_counted ? 0 : 1);
     p->copy = &p->calls[p->n - 1];
     p->expected -= g->n;
     add_call(p, db, "settle/sent", g);
@@ -145,7 +146,7 @@ static void make_plan(plan *p, sl_db *db, const groups *all, const sl_settle_how
     if (all->retry.n)
         add_retry(p, db, &all->retry, how->attempt_counted);
     if (all->dead.n)
-        add_bury(p, db, &all->dead);
+        add_bury(p, db, &all->dead, how->attempt_counted);
     if (release)
         add_call(p, db, "settle/release", &all->released);
     if (any || how->in_transaction)
@@ -179,7 +180,7 @@ sl_rc sl_settle_rehearse(sl_db *db, sl_err *err)
     plan p = { .n = 0 };
     add_tx(&p, db, "tx/begin");
     add_retry(&p, db, &none, true);
-    add_bury(&p, db, &none);
+    add_bury(&p, db, &none, true);
     add_call(&p, db, "settle/release", &none);
     add_tx(&p, db, "tx/commit");
     return db->ops->run(db, p.calls, p.n, err);

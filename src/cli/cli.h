@@ -27,7 +27,7 @@ typedef struct sl_cli {
     int argc;  /* what is left: arguments that are no flags */
     char **argv;
     const char *config_path; /* NULL: none given */
-    int flag_argc;           /* the command's whole argument list, to apply again after a reload */
+    int flag_argc; /* the command's whole argument list, to apply again after a reload */
     char **flag_argv;
     bool help;              /* --help was given: nothing else is filled in */
     struct sl_given *given; /* flags in the order of the command line, until they are applied */

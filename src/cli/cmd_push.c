@@ -35,7 +35,7 @@ static const sl_opt flags[] = {
     { "headers", SL_OPT_MAP, AT(headers), NULL, 0, 0, SL_OPT_CLI_ONLY, "NAME=VALUE,...",
       "Headers that travel with the message." },
     { "idempotency_key", SL_OPT_TEXT, AT(idempotency_key), NULL, 0, 0, SL_OPT_CLI_ONLY, "KEY",
-      "At most one message with this key is ever pushed." },
+      "Left out if a message with this key is in the table already." },
     { "delay", SL_OPT_TIME, AT(delay_ns), "0s", 0, 3650 * 86400 * SL_SEC, SL_OPT_CLI_ONLY,
       "TIME", "Not to be delivered before this time has passed." },
     { "lines", SL_OPT_TEXT, AT(lines), NULL, 0, 0, SL_OPT_CLI_ONLY, "FILE",
@@ -54,7 +54,7 @@ static bool read_stdin(sl_buf *out)
     do {
         char *room = sl_buf_room(out, 65536);
         n = fread(room, 1, 65536, stdin);
-        out->n += n;
+        sl_buf_took(out, n);
     } while (n > 0);
     return !ferror(stdin);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#pragma GCC poison strcpy strcat sprintf vsprintf strtok gmtime localtime ctime asctime atoi atol
+#pragma GCC poison strcpy strcat sprintf vsprintf strtok gmtime localtime ctime asctime atoi   \
+    atol
 
 #endif

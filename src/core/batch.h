@@ -19,7 +19,8 @@ struct sl_msg {
     int64_t created_us; /* Unix time */
     int32_t attempt;    /* 1 at the first delivery */
     sl_verdict verdict;
-    int64_t delay_ns; /* of SL_RETRY: the sink's wish, or -1 for the relay's own growing delay */
+    int64_t
+        delay_ns; /* of SL_RETRY: the sink's wish, or -1 for the relay's own growing delay */
     sl_str topic;
     sl_str key; /* absent: no order wanted */
     sl_str type;

@@ -22,7 +22,8 @@ static inline sl_str sl_str_of(const char *s)
 
 static inline bool sl_str_eq(sl_str a, sl_str b)
 {
-    return a.n == b.n && (a.p == NULL) == (b.p == NULL) && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+    return a.n == b.n && (a.p == NULL) == (b.p == NULL) &&
+           (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
 #endif

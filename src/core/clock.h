@@ -9,9 +9,9 @@
 #define SL_MS INT64_C(1000000)
 #define SL_SEC INT64_C(1000000000)
 
-int64_t sl_now_ns(void);     /* monotonic */
-int64_t sl_wall_us(void);    /* Unix time, for people and log lines only */
-uint64_t sl_random(void);    /* for jitter and names, not for secrets */
+int64_t sl_now_ns(void);  /* monotonic */
+int64_t sl_wall_us(void); /* Unix time, for people and log lines only */
+uint64_t sl_random(void); /* for jitter and names, not for secrets */
 /* A growing, jittered delay: base, 2 base, 4 base ... at most max, each +/- 20 %. */
 int64_t sl_backoff_ns(unsigned attempt, int64_t base_ns, int64_t max_ns);
 

@@ -36,8 +36,9 @@ sl_rc sl_fail_in(sl_err *err, const char *fmt, ...)
 const char *sl_rc_name(sl_rc rc)
 {
     static const char *const names[] = {
-        [SL_OK] = "ok",           [SL_AGAIN] = "again", [SL_REFUSED] = "refused",
-        [SL_OPERATOR] = "operator", [SL_NEWER] = "newer", [SL_STOPPED] = "stopped",
+        [SL_OK] = "ok",           [SL_AGAIN] = "again",
+        [SL_REFUSED] = "refused", [SL_OPERATOR] = "operator",
+        [SL_NEWER] = "newer",     [SL_STOPPED] = "stopped",
     };
     return (size_t)rc < sizeof names / sizeof names[0] ? names[rc] : "?";
 }

@@ -10,7 +10,8 @@
 #include <sluice/sluice.h>
 
 /* Fills err (which may be NULL) and returns rc. */
-sl_rc sl_fail(sl_err *err, sl_rc rc, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+sl_rc sl_fail(sl_err *err, sl_rc rc, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Puts "context: " before the text that is there, and returns err->rc. */
 sl_rc sl_fail_in(sl_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -577,9 +577,19 @@ static const char *conninfo_end(const char *p)
 static bool may_be_shown(sl_str name, sl_str value)
 {
     static const char *const names[] = {
-        "host",       "hostaddr", "port",   "dbname",      "user",
-        "service",    "passfile", "sslmode", "sslrootcert", "application_name",
-        "options",    "connect_timeout",     "target_session_attrs",
+        "host",
+        "hostaddr",
+        "port",
+        "dbname",
+        "user",
+        "service",
+        "passfile",
+        "sslmode",
+        "sslrootcert",
+        "application_name",
+        "options",
+        "connect_timeout",
+        "target_session_attrs",
     };
     if (memchr(value.p, '@', value.n) || memchr(value.p, '=', value.n))
         return false; /* dbname may be a whole connection string */

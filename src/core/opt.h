@@ -26,24 +26,27 @@ typedef enum sl_opt_type {
 } sl_opt_type;
 
 enum {
-    SL_OPT_RELOAD = 1 << 0,  /* HUP applies a new value; others need a restart */
-    SL_OPT_SECRET = 1 << 1,  /* masked wherever settings are shown */
-    SL_OPT_CLI_ONLY = 1 << 2 /* a flag of one command: not in the file, not in the environment */
+    SL_OPT_RELOAD = 1 << 0, /* HUP applies a new value; others need a restart */
+    SL_OPT_SECRET = 1 << 1, /* masked wherever settings are shown */
+    SL_OPT_CLI_ONLY =
+        1 << 2 /* a flag of one command: not in the file, not in the environment */
 };
 
 typedef struct sl_opt {
-    const char *name; /* as in YAML and, with --, on the command line: "batch-bytes" is the flag,
+    const char
+        *name; /* as in YAML and, with --, on the command line: "batch-bytes" is the flag,
                          "batch_bytes" the YAML key, SLUICE_BATCH_BYTES the variable; the table
                          holds the YAML form */
     sl_opt_type type;
     size_t offset;   /* into the struct that the table describes */
     const char *def; /* as text; NULL: unset (only TEXT and MAP) */
-    int64_t min, max; /* both 0: no bounds. TEXT: bytes, where max 0 means no limit; with min > 0
+    int64_t min,
+        max; /* both 0: no bounds. TEXT: bytes, where max 0 means no limit; with min > 0
                          and no default, an empty text unsets it */
     unsigned flags;
-    const char *arg; /* CHOICE: its words; else what the value is called in help: "URL", "N" */
+    const char *arg;  /* CHOICE: its words; else what the value is called in help: "URL", "N" */
     const char *help; /* full sentences */
-} sl_opt;           /* a table ends with .name = NULL */
+} sl_opt;             /* a table ends with .name = NULL */
 
 typedef struct sl_opt_map {
     size_t count;

@@ -168,7 +168,7 @@ static void pack(pg_db *p, const sl_call *c, packed *out)
             sl_pg_encode(&p->params, &c->in[i]);
     }
     starts[out->n] = p->params.n;
-    sl_buf_room(&p->params, 0);
+    sl_buf_room(&p->params, 0); /* never NULL */
     for (int i = 0; i < out->n; i++) {
         out->types[i] = sl_pg_oid(c->stmt->params[i]);
         out->values[i] = c->in[i].null ? NULL : p->params.p + starts[i];

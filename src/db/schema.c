@@ -124,18 +124,26 @@ static sl_rc run_script(sl_db *db, const sl_names *names, const char *text, sl_e
     return rc;
 }
 
-/* What the claim reads must be bytes, and the id a number: the order within a key. */
-static sl_rc check_adopted(const sl_names *names, const columns *have, sl_err *err)
+/* An id names a message for ever: one that is given again could be deleted by a claim on the message
+ * that had it before. And a payload is bytes: text cannot hold all of them. */
+static const struct {
+    const char *dialect, *column, *types, *hint;
+} needed[] = {
+    { "postgres", "id", "|bigint|integer|smallint|",
+      "add a bigint identity column and map it: columns: id=NAME" },
+    { "sqlite", "id", "|integer autoincrement|",
+      "it must be INTEGER PRIMARY KEY AUTOINCREMENT" },
+    { "postgres", "payload", "|bytea|",
+      "ALTER TABLE ... TYPE bytea USING convert_to(..., 'UTF8')" },
+    { "sqlite", "payload", "|blob|text|", "it must be BLOB or TEXT" },
+};
+
+static sl_rc check_adopted(const char *dialect, const sl_names *names, const columns *have,
+                           sl_err *err)
 {
-    static const struct {
-        const char *column, *types, *hint;
-    } needed[] = {
-        { "id", "|bigint|integer|smallint|int|",
-          "add a bigint identity column and map it: columns: id=..." },
-        { "payload", "|bytea|text|character varying|blob|",
-          "change its type to bytea or text" },
-    };
     for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
+        if (strcmp(needed[i].dialect, dialect) != 0)
+            continue;
         const char *name = sl_names_column(names, needed[i].column);
         const char *type = column_type(have, name);
         if (!type)
@@ -166,7 +174,7 @@ static void added_column(const char *stmt, char *name, size_t room)
 static sl_rc adopt(sl_db *db, const sl_names *names, const columns *have, int *added,
                    sl_err *err)
 {
-    sl_rc rc = check_adopted(names, have, err);
+    sl_rc rc = check_adopted(db->ops->name, names, have, err);
     const char *p = strstr(sl_script_named(db->ops->name, "schema/adopt")->text, "ALTER");
     while (rc == SL_OK && p) {
         const char *end = strchr(p, ';');

@@ -11,7 +11,8 @@ void sl_base64_encode(sl_buf *out, sl_str s)
 {
     const unsigned char *p = (const unsigned char *)s.p;
     size_t left = s.n;
-    char *at = sl_buf_room(out, (s.n + 2) / 3 * 4);
+    char *start = sl_buf_room(out, (s.n + 2) / 3 * 4);
+    char *at = start;
     for (; left > 0; at += 4) {
         size_t n = left < 3 ? left : 3;
         unsigned v = (unsigned)p[0] << 16;
@@ -24,8 +25,7 @@ void sl_base64_encode(sl_buf *out, sl_str s)
         p += n;
         left -= n;
     }
-    *at = '\0';
-    out->n = (size_t)(at - out->p);
+    sl_buf_took(out, (size_t)(at - start));
 }
 
 /* Six bits, or 64 and more for what is not of the alphabet. */
@@ -72,7 +72,6 @@ bool sl_base64_decode(sl_buf *out, sl_str s)
         }
         at += 3 - pad;
     }
-    *at = '\0';
-    out->n = (size_t)(at - out->p);
+    sl_buf_took(out, (size_t)(at - start));
     return true;
 }

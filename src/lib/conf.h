@@ -5,6 +5,7 @@
 #define SL_LIB_CONF_H
 
 #include "claim/claim.h"
+#include "core/clock.h"
 #include "core/log.h"
 #include "db/db.h"
 #include "lib/settings.h"
@@ -27,6 +28,12 @@ void sl_conf_claim(sl_claim_conf *out, const sl_settings *s, const char *worker)
 
 /* The node's name: as set, or host and process id. The caller frees it. */
 char *sl_conf_node(const sl_settings *s);
+
+/* Milliseconds of a caller, who may well mean for ever: the ends instead of an overflow. */
+static inline int64_t sl_conf_ns_of_ms(int64_t ms)
+{
+    return ms > INT64_MAX / SL_MS ? INT64_MAX : ms < INT64_MIN / SL_MS ? INT64_MIN : ms * SL_MS;
+}
 
 /* An sl_log_write that hands lines to the conf's own function; ctx is the sl_conf. */
 void sl_conf_log_write(void *conf, sl_log_level level, const char *line);

@@ -245,7 +245,9 @@ static sl_rc take(sl_puller *p, size_t max, sl_err *err)
 
 sl_rc sl_pull(sl_puller *p, size_t max, int64_t wait_ms, size_t *count, sl_err *err)
 {
-    int64_t until_ns = sl_now_ns() + wait_ms * SL_MS;
+    int64_t until_ns;
+    if (__builtin_add_overflow(sl_now_ns(), sl_conf_ns_of_ms(wait_ms), &until_ns))
+        until_ns = INT64_MAX;
     *count = 0;
     sl_rc rc = sl_pull_end(p, err);
     for (unsigned idle = 1; rc == SL_OK; idle++) {
@@ -286,7 +288,7 @@ void sl_pull_ack(sl_puller *p, size_t i)
 
 void sl_pull_retry(sl_puller *p, size_t i, int64_t delay_ms, const char *reason)
 {
-    record(p, i, SL_RETRY, delay_ms < 0 ? -1 : delay_ms * SL_MS, reason);
+    record(p, i, SL_RETRY, delay_ms < 0 ? -1 : sl_conf_ns_of_ms(delay_ms), reason);
 }
 
 void sl_pull_bury(sl_puller *p, size_t i, const char *reason)
@@ -324,12 +326,20 @@ sl_rc sl_pull_settle(sl_puller *p, sl_err *err)
     return p->batch.count ? write_verdicts(p, SL_HELD, err) : SL_OK;
 }
 
+static bool all_written(const sl_puller *p)
+{
+    for (size_t i = 0; i < p->batch.count; i++)
+        if (p->states[i] != WRITTEN)
+            return false;
+    return true;
+}
+
 sl_rc sl_pull_end(sl_puller *p, sl_err *err)
 {
     if (p->batch.count == 0)
         return SL_OK;
     sl_rc rc = write_verdicts(p, SL_RELEASED, err);
-    if (rc != SL_OK && p->states[0] != WRITTEN)
+    if (!all_written(p))
         return rc; /* the database is away: the verdicts are kept for another try */
     sl_batch_reset(&p->batch);
     keep_list(p);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sl_run: a crew whose sink is the caller's handler. */
-#include "core/clock.h"
 #include "core/mem.h"
 #include "lib/conf.h"
 #include "lib/crew.h"
@@ -46,7 +45,7 @@ static void handler_submit(sl_sink *s, sl_batch *b, sl_msg *m)
     if (v != SL_SENT && v != SL_RETRY && v != SL_DEAD)
         v = SL_UNKNOWN;
     if (v == SL_RETRY && reply.delay_ms >= 0)
-        m->delay_ns = reply.delay_ms * SL_MS;
+        m->delay_ns = sl_conf_ns_of_ms(reply.delay_ms);
     sl_msg_settle(b, m, v, *reply.reason ? sl_str_of(reply.reason) : SL_NONE);
 }
 

@@ -5,6 +5,7 @@
 
 #include "claim/claim.h"
 #include "core/clock.h"
+#include "sink/sink.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -130,8 +131,7 @@ static sl_rc read_all(FILE *f, const char *path, sl_buf *out, sl_err *err)
 
     do {
         n = fread(sl_buf_room(out, BUFSIZ), 1, BUFSIZ, f);
-        out->n += n;
-        out->p[out->n] = '\0';
+        sl_buf_took(out, n);
     } while (n > 0 && out->n <= FILE_MAX_BYTES);
     if (ferror(f))
         return sl_fail(err, SL_OPERATOR, "cannot read '%s': %s", path, strerror(errno));
@@ -170,5 +170,7 @@ sl_rc sl_settings_check(const sl_settings *s, sl_err *err)
             err, SL_REFUSED,
             "retry_base is longer than retry_max\n"
             "hint: retry_max is the longest of the delays that grow from retry_base");
-    return check_strategy(s, err);
+    const sl_sink_ops *ignored;
+    sl_rc rc = s->sink ? sl_sink_find(&ignored, s->sink, err) : SL_OK;
+    return rc == SL_OK ? check_strategy(s, err) : rc;
 }

@@ -8,11 +8,11 @@
 
 /* Which commands take a setting as a flag (above the bits of core/opt.h). */
 enum {
-    SL_FOR_DB = 1 << 8,    /* every command that opens the database */
+    SL_FOR_DB = 1 << 8, /* every command that opens the database */
     SL_FOR_INIT = 1 << 9,
     SL_FOR_RUN = 1 << 10,
     SL_FOR_PULL = 1 << 11,
-    SL_FOR_LOG = 1 << 12   /* every command that logs */
+    SL_FOR_LOG = 1 << 12 /* every command that logs */
 };
 
 /* Where a value came from. */
@@ -57,7 +57,8 @@ extern const sl_opt sl_settings_table[];
 
 void sl_settings_init(sl_settings *s); /* all defaults */
 void sl_settings_fini(sl_settings *s);
-SL_CHECK sl_rc sl_settings_set(sl_settings *s, const char *name, const char *value, sl_err *err);
+SL_CHECK sl_rc sl_settings_set(sl_settings *s, const char *name, const char *value,
+                               sl_err *err);
 
 /* The same for a row of the table, noting where the value came from. */
 SL_CHECK sl_rc sl_settings_put(sl_settings *s, const sl_opt *o, const char *value, sl_from from,

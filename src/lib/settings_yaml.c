@@ -187,7 +187,12 @@ static sl_rc fail_syntax(const yaml_parser_t *parser, const char *path, sl_err *
         return sl_fail(err, SL_REFUSED,
                        "%s:%zu: %s\nhint: YAML indents with blanks, not with tabs", path,
                        parser->problem_mark.line + 1, problem);
-    return sl_fail(err, SL_REFUSED, "%s:%zu: %s", path, parser->problem_mark.line + 1, problem);
+    const char *hint = strstr(problem, "mapping values")
+                           ? "\nhint: a value with a colon at its end, or "
+                             "before a space, wants quotes: \"null:\""
+                           : "";
+    return sl_fail(err, SL_REFUSED, "%s:%zu: %s%s", path, parser->problem_mark.line + 1,
+                   problem, hint);
 }
 
 /* Loads the next document of the stream and sets what it says; *more is false at the end. */

@@ -10,20 +10,31 @@
  */
 #define POLL_SLICE_NS (50 * SL_MS)
 
-static bool trusted(const sl_relay *r)
+/* Right before each send: is the claim still ours, may it be trusted, and are we to go on? Renews
+ * the claim when that is due, since a sink may take its time inside submit. */
+static sl_rc may_send(sl_relay *r, bool *may, sl_err *err)
 {
-    return sl_now_ns() < r->claim->ops->trusted_ns(r->claim);
+    sl_rc rc = r->claim->ops->hold(r->claim, &r->batch, err);
+    *may = rc == SL_OK && sl_now_ns() < r->claim->ops->trusted_ns(r->claim) &&
+           sl_stop_level_of(r->stop) < SL_STOP_NOW;
+    return rc;
 }
 
-/* A message is handed over only while the claim can be trusted; the others go back untried. */
-static void submit(sl_relay *r)
+/* What may not be handed over goes back untried. */
+static sl_rc submit(sl_relay *r, sl_err *err)
 {
     sl_batch *b = &r->batch;
-    for (size_t i = 0; i < b->count; i++)
-        if (trusted(r) && sl_stop_level_of(r->stop) < SL_STOP_NOW)
+    sl_rc rc = SL_OK;
+    bool may = true;
+    for (size_t i = 0; i < b->count; i++) {
+        if (may)
+            rc = may_send(r, &may, err);
+        if (may)
             r->sink->ops->submit(r->sink, b, &b->msgs[i]);
         else
             sl_msg_settle(b, &b->msgs[i], SL_RELEASED, SL_NONE);
+    }
+    return rc;
 }
 
 /* Until every message has its verdict, the claim is lost, or there is no more time. */
@@ -64,8 +75,9 @@ sl_rc sl_relay_turn(sl_relay *r, sl_err *err)
     r->counts->taken += b->count;
     SL_FAULT("taken");
 
-    submit(r);
-    sl_rc held = await(r, err);    /* poll sink + hold claim, until settled or out of time */
+    sl_rc held = submit(r, err);
+    if (held == SL_OK)
+        held = await(r, err);      /* poll sink + hold claim, until settled or out of time */
     r->sink->ops->recall(r->sink); /* the sink lets go of every borrowed byte */
     assert(b->settled == b->count);
     SL_FAULT("sent");

@@ -42,13 +42,19 @@ static sl_rc unknown(const char *scheme, bool has_colon, sl_err *err)
     return rc;
 }
 
-sl_rc sl_sink_open(sl_sink **out, const sl_sink_conf *conf, sl_err *err)
+sl_rc sl_sink_find(const sl_sink_ops **out, const char *url, sl_err *err)
 {
-    const char *url = conf->url ? conf->url : "";
     size_t n = strcspn(url, ":");
     char *scheme = sl_strndup(url, n);
-    const sl_sink_ops *ops = url[n] == ':' ? find(scheme) : NULL;
-    sl_rc rc = ops ? ops->open(out, conf, err) : unknown(scheme, url[n] == ':', err);
+    *out = url[n] == ':' ? find(scheme) : NULL;
+    sl_rc rc = *out ? SL_OK : unknown(scheme, url[n] == ':', err);
     free(scheme);
     return rc;
+}
+
+sl_rc sl_sink_open(sl_sink **out, const sl_sink_conf *conf, sl_err *err)
+{
+    const sl_sink_ops *ops;
+    sl_rc rc = sl_sink_find(&ops, conf->url ? conf->url : "", err);
+    return rc == SL_OK ? ops->open(out, conf, err) : rc;
 }

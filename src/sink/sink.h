@@ -43,6 +43,7 @@ struct sl_sink_ops {
 extern const sl_sink_ops *const sl_sink_all[];
 
 /* By the URL's scheme. SL_REFUSED names the sinks there are. */
+SL_CHECK sl_rc sl_sink_find(const sl_sink_ops **out, const char *url, sl_err *err);
 SL_CHECK sl_rc sl_sink_open(sl_sink **out, const sl_sink_conf *conf, sl_err *err);
 
 #endif

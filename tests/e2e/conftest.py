@@ -29,7 +29,9 @@ def own_pg():
 @pytest.fixture
 def pgdb(pg):
     """The URL of a fresh PostgreSQL database."""
-    return pg.new_database()
+    url = pg.new_database()
+    yield url
+    pg.drop_database(url)
 
 
 @pytest.fixture

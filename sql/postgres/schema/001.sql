@@ -46,16 +46,18 @@ CREATE TABLE IF NOT EXISTS sluice_outbox (
 CREATE UNIQUE INDEX IF NOT EXISTS sluice_outbox_ix_idempotency
     ON sluice_outbox (idempotency_key) WHERE idempotency_key IS NOT NULL;
 
+-- May hold whatever an adopted table held, NULLs included.
 CREATE TABLE IF NOT EXISTS sluice_outbox_dead (
-    id              bigint PRIMARY KEY,
+    dead_id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id              bigint NOT NULL,
     topic           text COLLATE "C" NOT NULL,
     entity_key      text COLLATE "C",
-    event_type      text NOT NULL,
-    payload         bytea NOT NULL,
-    content_type    text NOT NULL,
+    event_type      text,
+    payload         bytea,
+    content_type    text,
     headers         jsonb,
     idempotency_key text COLLATE "C",
-    created_at      timestamptz NOT NULL,
+    created_at      timestamptz,
     died_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
     attempts        integer NOT NULL,
     last_error      text,

@@ -1,12 +1,12 @@
 -- Never to be delivered: copy the messages to the dead letters. The rows are locked, so that the
 -- delete which follows in the same transaction (settle/sent) removes exactly these.
--- in:  id int8[], epoch int8[], reason text[]
+-- `count` is 1 where the claim did not count the attempt.
+-- in:  id int8[], epoch int8[], reason text[], count int8
 -- out: none
 INSERT INTO sluice_outbox_dead (id, topic, entity_key, event_type, payload, content_type, headers,
                                 idempotency_key, created_at, attempts, last_error, epoch)
 SELECT o.id, o.topic, o.entity_key, o.event_type, o.payload, o.content_type, o.headers,
-       o.idempotency_key, o.created_at, o.attempts, u.reason, o.epoch
+       o.idempotency_key, o.created_at, coalesce(o.attempts, 0) + $4::integer, u.reason, o.epoch
   FROM sluice_outbox o
   JOIN unnest($1, $2, $3) AS u (id, epoch, reason) ON o.id = u.id AND o.epoch = u.epoch
-   FOR UPDATE OF o
-ON CONFLICT (id) DO UPDATE SET attempts = excluded.attempts, last_error = excluded.last_error;
+   FOR UPDATE OF o;

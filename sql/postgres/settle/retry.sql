@@ -4,7 +4,7 @@
 UPDATE sluice_outbox o
    SET available_at = clock_timestamp() + u.delay * interval '1 microsecond',
        last_error = u.reason,
-       attempts = o.attempts + $5::integer,
+       attempts = coalesce(o.attempts, 0) + $5::integer,
        leased_until = NULL,
        worker = NULL
   FROM unnest($1, $2, $3, $4) AS u (id, epoch, delay, reason)

@@ -5,9 +5,9 @@
 -- out: id int8, epoch int8, attempt int8, created_at timestamptz, topic text, entity_key text,
 --      event_type text, content_type text, headers jsonb, payload bytea
 WITH due AS MATERIALIZED (
-    SELECT o.id, octet_length(o.payload) AS bytes
+    SELECT o.id, coalesce(octet_length(o.payload), 0) AS bytes
       FROM sluice_outbox o
-     WHERE o.available_at <= clock_timestamp()
+     WHERE (o.available_at IS NULL OR o.available_at <= clock_timestamp())
        AND (o.leased_until IS NULL OR o.leased_until <= clock_timestamp())
      ORDER BY o.id
      LIMIT $1
@@ -21,7 +21,7 @@ WITH due AS MATERIALIZED (
 UPDATE sluice_outbox o
    SET leased_until = clock_timestamp() + $3 * interval '1 microsecond',
        epoch = o.epoch + 1,
-       attempts = o.attempts + 1,
+       attempts = coalesce(o.attempts, 0) + 1,
        worker = $4
   FROM fit
  WHERE o.id = fit.id

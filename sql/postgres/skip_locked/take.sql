@@ -7,15 +7,15 @@
 --      event_type text, content_type text, headers jsonb, payload bytea
 WITH due AS MATERIALIZED (
     SELECT o.id, o.epoch, o.attempts, o.created_at, o.topic, o.entity_key, o.event_type,
-           o.content_type, o.headers, o.payload, octet_length(o.payload) AS bytes
+           o.content_type, o.headers, o.payload, coalesce(octet_length(o.payload), 0) AS bytes
       FROM sluice_outbox o
-     WHERE o.available_at <= clock_timestamp()
+     WHERE (o.available_at IS NULL OR o.available_at <= clock_timestamp())
        AND (o.leased_until IS NULL OR o.leased_until <= clock_timestamp())
      ORDER BY o.id
      LIMIT $1
        FOR UPDATE SKIP LOCKED
 )
-SELECT f.id, f.epoch, f.attempts::bigint + 1, f.created_at, f.topic, f.entity_key, f.event_type,
+SELECT f.id, f.epoch, coalesce(f.attempts, 0)::bigint + 1, f.created_at, f.topic, f.entity_key, f.event_type,
        f.content_type, f.headers, f.payload
   FROM (SELECT d.*, sum(d.bytes) OVER (ORDER BY d.id ROWS UNBOUNDED PRECEDING) AS upto FROM due d) f
  WHERE f.upto - f.bytes < $2

@@ -52,16 +52,18 @@ CREATE TABLE IF NOT EXISTS sluice_outbox (
 CREATE UNIQUE INDEX IF NOT EXISTS sluice_outbox_ix_idempotency
     ON sluice_outbox (idempotency_key) WHERE idempotency_key IS NOT NULL;
 
+-- May hold whatever an adopted table held, NULLs included.
 CREATE TABLE IF NOT EXISTS sluice_outbox_dead (
-    id              INTEGER PRIMARY KEY,
+    dead_id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    id              INTEGER NOT NULL,
     topic           TEXT NOT NULL,
     entity_key      TEXT,
-    event_type      TEXT NOT NULL,
-    payload         BLOB NOT NULL,
-    content_type    TEXT NOT NULL,
+    event_type      TEXT,
+    payload         BLOB,
+    content_type    TEXT,
     headers         TEXT,
     idempotency_key TEXT,
-    created_at      TEXT NOT NULL,
+    created_at      TEXT,
     died_at         TEXT NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now')),
     attempts        INTEGER NOT NULL,
     last_error      TEXT,

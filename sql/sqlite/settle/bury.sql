@@ -1,12 +1,11 @@
 -- Never to be delivered: copy the message to the dead letters. The delete which follows in the same
 -- transaction (settle/sent) removes exactly these.
--- in:  id int8[], epoch int8[], reason text[]
+-- `count` is 1 where the claim did not count the attempt.
+-- in:  id int8[], epoch int8[], reason text[], count int8
 -- out: none
 INSERT INTO sluice_outbox_dead (id, topic, entity_key, event_type, payload, content_type, headers,
                                 idempotency_key, created_at, attempts, last_error, epoch)
 SELECT o.id, o.topic, o.entity_key, o.event_type, o.payload, o.content_type, o.headers,
-       o.idempotency_key, ifnull(o.created_at, strftime('%Y-%m-%d %H:%M:%f', 'now')), o.attempts,
-       ?3, o.epoch
+       o.idempotency_key, o.created_at, ifnull(o.attempts, 0) + ?4, ?3, o.epoch
   FROM sluice_outbox o
- WHERE o.id = ?1 AND o.epoch = ?2
-ON CONFLICT (id) DO UPDATE SET attempts = excluded.attempts, last_error = excluded.last_error;
+ WHERE o.id = ?1 AND o.epoch = ?2;

@@ -4,7 +4,7 @@
 UPDATE sluice_outbox
    SET available_at = strftime('%Y-%m-%d %H:%M:%f', 'now', printf('+%.3f seconds', ?3 / 1000000.0)),
        last_error = ?4,
-       attempts = attempts + ?5,
+       attempts = ifnull(attempts, 0) + ?5,
        leased_until = NULL,
        worker = NULL
  WHERE id = ?1 AND epoch = ?2;

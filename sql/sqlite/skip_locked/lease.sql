@@ -7,12 +7,12 @@
 UPDATE sluice_outbox
    SET leased_until = strftime('%Y-%m-%d %H:%M:%f', 'now', printf('+%.3f seconds', ?3 / 1000000.0)),
        epoch = epoch + 1,
-       attempts = attempts + 1,
+       attempts = ifnull(attempts, 0) + 1,
        worker = ?4
  WHERE id IN (
     SELECT f.id
       FROM (SELECT d.id, d.bytes, sum(d.bytes) OVER (ORDER BY d.id ROWS UNBOUNDED PRECEDING) AS upto
-              FROM (SELECT o.id, length(o.payload) AS bytes
+              FROM (SELECT o.id, ifnull(length(o.payload), 0) AS bytes
                       FROM sluice_outbox o
                      WHERE (o.available_at IS NULL OR julianday(o.available_at) <= julianday('now'))
                        AND (o.leased_until IS NULL OR o.leased_until <= strftime('%Y-%m-%d %H:%M:%f', 'now'))

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every statement of sql/postgres/ on a real server: the server's own description must agree with
+ * the `in:` and `out:` of the file, and the text must also run as it stands, in psql, beside a schema
+ * whose words were not replaced. The one exception is `sluice_lanes`, which stands for a number and
+ * is no name: there, a reader of schema/001.sql has to write one.
+ */
+#include "support/testdb.h"
+
+#ifndef SL_TEST_HAS_POSTGRES
+int main(void)
+{
+    return TESTDB_SKIPPED;
+}
+#else
+
+#include "db/pg_wire.h"
+
+#include <libpq-fe.h>
+
+static testdb t;
+static PGconn *pg;
+
+static void quiet(void *ctx, const char *notice)
+{
+    (void)ctx;
+    (void)notice;
+}
+
+static void connect_to(const testdb *on)
+{
+    pg = PQconnectdb(on->url);
+    assert_int_equal(PQstatus(pg), CONNECTION_OK);
+    PQsetNoticeProcessor(pg, quiet, NULL);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    PQfinish(pg);
+    testdb_drop(&t);
+    return 0;
+}
+
+static void exec(const char *sql)
+{
+    PGresult *res = PQexec(pg, sql);
+    if (PQresultStatus(res) != PGRES_COMMAND_OK && PQresultStatus(res) != PGRES_TUPLES_OK)
+        fail_msg("%.200s: %s", sql, PQerrorMessage(pg));
+    PQclear(res);
+}
+
+/* ---- Described as declared ---- */
+
+/* What a file may declare as this type, in the server's words. */
+static bool is_declared(sl_type type, Oid oid)
+{
+    return oid == sl_pg_oid(type) || (type == SL_T_TEXT && oid == PG_JSONB);
+}
+
+static void compare(const sl_stmt *s, const PGresult *d)
+{
+    if (PQnparams(d) != s->nparams || PQnfields(d) != s->ncols)
+        fail_msg("%s: %d in, %d out; declared are %d and %d", s->name, PQnparams(d),
+                 PQnfields(d), s->nparams, s->ncols);
+    for (int i = 0; i < s->nparams; i++)
+        if (PQparamtype(d, i) != sl_pg_oid(s->params[i]))
+            fail_msg("%s: parameter %d is of type %u", s->name, i + 1, PQparamtype(d, i));
+    for (int i = 0; i < s->ncols; i++)
+        if (!is_declared(s->cols[i], PQftype(d, i)))
+            fail_msg("%s: column %d is of type %u", s->name, i + 1, PQftype(d, i));
+}
+
+/* The server takes more types than it uses: each parameter must be in the text, and no other. */
+static void check_parameters(const sl_stmt *s)
+{
+    for (int i = 1; i <= SL_STMT_MAX; i++) {
+        char word[8];
+        snprintf(word, sizeof word, "$%d", i);
+        const char *at = strstr(s->text, word);
+        while (at && at[strlen(word)] >= '0' && at[strlen(word)] <= '9')
+            at = strstr(at + 1, word);
+        if ((at != NULL) != (i <= s->nparams))
+            fail_msg("%s: %s is %s", s->name, word, at ? "not declared" : "not used");
+    }
+}
+
+static void prepare(const sl_stmt *s, const char *text)
+{
+    Oid types[SL_STMT_MAX];
+    for (int i = 0; i < s->nparams; i++)
+        types[i] = sl_pg_oid(s->params[i]);
+    PGresult *res = PQprepare(pg, "it", text, s->nparams, types);
+    if (PQresultStatus(res) != PGRES_COMMAND_OK)
+        fail_msg("%s: %s", s->name, PQerrorMessage(pg));
+    PQclear(res);
+    res = PQdescribePrepared(pg, "it");
+    assert_int_equal(PQresultStatus(res), PGRES_COMMAND_OK);
+    compare(s, res);
+    PQclear(res);
+    exec("DEALLOCATE it");
+}
+
+/* Returns how many. `names` NULL: as it stands. */
+static int prepare_all(const sl_names *names)
+{
+    int n = 0;
+    for (int i = 0; i < sl_stmts_count; i++) {
+        const sl_stmt *s = &sl_stmts[i];
+        if (strcmp(s->dialect, "postgres") != 0)
+            continue;
+        sl_buf text = { 0 };
+        if (names)
+            sl_names_apply(names, s->text, &text);
+        prepare(s, names ? sl_buf_text(&text) : s->text);
+        check_parameters(s);
+        sl_buf_fini(&text);
+        n++;
+    }
+    return n;
+}
+
+static void every_statement_is_as_declared(void **state)
+{
+    (void)state;
+    testdb_init(&t, "postgres", NULL);
+    connect_to(&t);
+    assert_true(prepare_all(&t.names) >= 17);
+}
+
+static void so_it_is_with_every_column_renamed(void **state)
+{
+    (void)state;
+    sl_opt_map map = { 0 };
+    for (const char *const *c = sl_columns; *c; c++) {
+        char theirs[64];
+        snprintf(theirs, sizeof theirs, "Their_%s", *c);
+        sl_opt_map_put(&map, *c, theirs);
+    }
+    testdb_init(&t, "postgres", &map);
+    connect_to(&t);
+    assert_true(prepare_all(&t.names) >= 17);
+    for (size_t i = 0; i < map.count; i++) {
+        free(map.names[i]);
+        free(map.values[i]);
+    }
+    free(map.names);
+    free(map.values);
+}
+
+/* ---- Verbatim ---- */
+
+/* As a reader would: a number in place of sluice_lanes, and nothing else. */
+static void run_verbatim(const char *script)
+{
+    sl_buf text = { 0 };
+    const char *p = sl_script_named("postgres", script)->text;
+    for (const char *at; (at = strstr(p, "sluice_lanes")); p = at + strlen("sluice_lanes")) {
+        sl_buf_put(&text, p, (size_t)(at - p));
+        sl_buf_puts(&text, "64");
+    }
+    sl_buf_puts(&text, p);
+    exec(sl_buf_text(&text));
+    sl_buf_fini(&text);
+}
+
+static void every_text_runs_as_it_stands(void **state)
+{
+    (void)state;
+    char sql[128];
+    testdb_make(&t, "postgres", NULL);
+    connect_to(&t);
+    snprintf(sql, sizeof sql, "SET search_path = \"%s\"", t.names.schema);
+    exec(sql);
+    run_verbatim("schema/001");
+    assert_true(prepare_all(NULL) >= 17);
+}
+
+/* Each statement of the script that adopts a table, on one that has nothing but what it needs. */
+static void adopting_runs_as_it_stands(void **state)
+{
+    (void)state;
+    char sql[256];
+    testdb_make(&t, "postgres", NULL);
+    connect_to(&t);
+    snprintf(
+        sql, sizeof sql,
+        "SET search_path = \"%s\"; CREATE TABLE sluice_outbox (id bigint PRIMARY KEY, payload "
+        "bytea NOT NULL)",
+        t.names.schema);
+    exec(sql);
+    run_verbatim("schema/adopt");
+    run_verbatim("schema/001");
+    assert_true(prepare_all(NULL) >= 17);
+}
+
+int main(void)
+{
+    if (!testdb_has("postgres"))
+        return TESTDB_SKIPPED;
+#define TEST(fn) cmocka_unit_test_teardown(fn, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(every_statement_is_as_declared),
+        TEST(so_it_is_with_every_column_renamed),
+        TEST(every_text_runs_as_it_stands),
+        TEST(adopting_runs_as_it_stands),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every statement of sql/sqlite/ on the real library: it is prepared, it has the parameters and the
+ * columns of its `in:` and `out:`, it runs, and the text also runs as it stands beside a schema whose
+ * words were not replaced. The one exception is `sluice_lanes`, which stands for a number and is no
+ * name: there, a reader of schema/001.sql has to write one.
+ */
+#include "support/testdb.h"
+
+#ifndef SL_TEST_HAS_SQLITE
+int main(void)
+{
+    return TESTDB_SKIPPED;
+}
+#else
+
+#include <sqlite3.h>
+
+static testdb t;
+static sqlite3 *lite;
+
+static void connect_to(const testdb *on)
+{
+    assert_int_equal(sqlite3_open(on->url + strlen("sqlite:"), &lite), SQLITE_OK);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    sqlite3_close_v2(lite); /* also with a statement that a failure left behind */
+    lite = NULL;
+    testdb_drop(&t);
+    return 0;
+}
+
+static void exec(const char *sql)
+{
+    if (sqlite3_exec(lite, sql, NULL, NULL, NULL) != SQLITE_OK)
+        fail_msg("%.200s: %s", sql, sqlite3_errmsg(lite));
+}
+
+/* ---- Described as declared ---- */
+
+static sqlite3_stmt *prepare(const sl_stmt *s, const char *text)
+{
+    sqlite3_stmt *st = NULL;
+    const char *rest = NULL;
+    if (sqlite3_prepare_v2(lite, text, -1, &st, &rest) != SQLITE_OK)
+        fail_msg("%s: %s", s->name, sqlite3_errmsg(lite));
+    assert_int_equal(strspn(rest, " \n"), strlen(rest)); /* one statement, no more */
+    if (sqlite3_bind_parameter_count(st) != s->nparams || sqlite3_column_count(st) != s->ncols)
+        fail_msg("%s: %d in, %d out; declared are %d and %d", s->name,
+                 sqlite3_bind_parameter_count(st), sqlite3_column_count(st), s->nparams,
+                 s->ncols);
+    for (int i = 1; i <= s->nparams; i++)
+        if (!sqlite3_bind_parameter_name(st, i))
+            fail_msg("%s: ?%d is not used", s->name, i);
+    return st;
+}
+
+static void bind_zero(sqlite3_stmt *st, int at, sl_type type)
+{
+    switch (type) {
+    case SL_T_TEXT:
+    case SL_T_TEXTS:
+        sqlite3_bind_text(st, at, "{}", 2, SQLITE_STATIC);
+        break;
+    case SL_T_BYTES:
+    case SL_T_BYTESS:
+        sqlite3_bind_zeroblob(st, at, 0);
+        break;
+    default:
+        sqlite3_bind_int64(st, at, 0);
+    }
+}
+
+/* With all parameters NULL, or with a zero of each kind. A constraint may refuse a NULL, and so may
+ * LIMIT; anything else is a mistake in the text. */
+static void run_once(const sl_stmt *s, sqlite3_stmt *st, bool nulls)
+{
+    int code;
+    sqlite3_reset(st);
+    sqlite3_clear_bindings(st);
+    for (int i = 0; !nulls && i < s->nparams; i++)
+        bind_zero(st, i + 1, s->params[i]);
+    while ((code = sqlite3_step(st)) == SQLITE_ROW)
+        ;
+    bool refused = nulls && (code == SQLITE_CONSTRAINT || code == SQLITE_MISMATCH);
+    if (code != SQLITE_DONE && !refused)
+        fail_msg("%s with %s: %s", s->name, nulls ? "NULLs" : "zeros", sqlite3_errmsg(lite));
+    sqlite3_reset(st);
+}
+
+static void run_in_a_transaction(const sl_stmt *s, sqlite3_stmt *st)
+{
+    if (!strncmp(s->name, "tx/", 3))
+        return;
+    for (int nulls = 0; nulls < 2; nulls++) {
+        exec("BEGIN IMMEDIATE");
+        run_once(s, st, nulls);
+        exec("ROLLBACK");
+    }
+}
+
+/* Returns how many. `names` NULL: as it stands. */
+static int prepare_all(const sl_names *names)
+{
+    int n = 0;
+    for (int i = 0; i < sl_stmts_count; i++) {
+        const sl_stmt *s = &sl_stmts[i];
+        if (strcmp(s->dialect, "sqlite") != 0)
+            continue;
+        sl_buf text = { 0 };
+        if (names)
+            sl_names_apply(names, s->text, &text);
+        sqlite3_stmt *st = prepare(s, names ? sl_buf_text(&text) : s->text);
+        run_in_a_transaction(s, st);
+        sqlite3_finalize(st);
+        sl_buf_fini(&text);
+        n++;
+    }
+    return n;
+}
+
+static void every_statement_is_as_declared(void **state)
+{
+    (void)state;
+    testdb_init(&t, "sqlite", NULL);
+    connect_to(&t);
+    testdb_fill(&t, 3, 1);
+    assert_true(prepare_all(&t.names) >= 17);
+    assert_int_equal(testdb_count(&t), 3);
+}
+
+static void so_it_is_with_every_column_renamed(void **state)
+{
+    (void)state;
+    sl_opt_map map = { 0 };
+    for (const char *const *c = sl_columns; *c; c++) {
+        char theirs[64];
+        snprintf(theirs, sizeof theirs, "Their_%s", *c);
+        sl_opt_map_put(&map, *c, theirs);
+    }
+    testdb_init(&t, "sqlite", &map);
+    connect_to(&t);
+    testdb_fill(&t, 3, 1);
+    assert_true(prepare_all(&t.names) >= 17);
+    for (size_t i = 0; i < map.count; i++) {
+        free(map.names[i]);
+        free(map.values[i]);
+    }
+    free(map.names);
+    free(map.values);
+}
+
+/* ---- Verbatim ---- */
+
+/* As a reader would: a number in place of sluice_lanes, and nothing else. */
+static void run_verbatim(const char *script)
+{
+    sl_buf text = { 0 };
+    const char *p = sl_script_named("sqlite", script)->text;
+    for (const char *at; (at = strstr(p, "sluice_lanes")); p = at + strlen("sluice_lanes")) {
+        sl_buf_put(&text, p, (size_t)(at - p));
+        sl_buf_puts(&text, "64");
+    }
+    sl_buf_puts(&text, p);
+    exec(sl_buf_text(&text));
+    sl_buf_fini(&text);
+}
+
+static void every_text_runs_as_it_stands(void **state)
+{
+    (void)state;
+    testdb_make(&t, "sqlite", NULL);
+    connect_to(&t);
+    run_verbatim("session/pragmas");
+    run_verbatim("schema/001");
+    assert_true(prepare_all(NULL) >= 17);
+}
+
+static void adopting_runs_as_it_stands(void **state)
+{
+    (void)state;
+    testdb_make(&t, "sqlite", NULL);
+    connect_to(&t);
+    exec("CREATE TABLE sluice_outbox (id INTEGER PRIMARY KEY AUTOINCREMENT, payload BLOB)");
+    run_verbatim("schema/adopt");
+    run_verbatim("schema/001");
+    assert_true(prepare_all(NULL) >= 17);
+}
+
+/* ---- Plans ---- */
+
+/* The oldest by the table's own order: no index to build, and nothing of the whole table to sort. */
+static void claims_read_in_the_order_of_the_ids(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "skip_locked/take", "skip_locked/lease" };
+    testdb_init(&t, "sqlite", NULL);
+    connect_to(&t);
+    for (size_t i = 0; i < COUNT(names); i++) {
+        sl_buf text = { 0 };
+        sqlite3_stmt *st = NULL;
+        int order_of_o = -1, sorts_of[64] = { 0 };
+        sl_buf_puts(&text, "EXPLAIN QUERY PLAN ");
+        sl_names_apply(&t.names, sl_db_stmt(t.eye, names[i])->text, &text);
+        assert_int_equal(sqlite3_prepare_v2(lite, sl_buf_text(&text), -1, &st, NULL),
+                         SQLITE_OK);
+        while (sqlite3_step(st) == SQLITE_ROW) {
+            int parent = sqlite3_column_int(st, 1);
+            const char *detail = (const char *)sqlite3_column_text(st, 3);
+            if (!strcmp(detail, "SCAN o"))
+                order_of_o = parent;
+            if (strstr(detail, "TEMP B-TREE"))
+                sorts_of[parent % 64]++;
+        }
+        sqlite3_finalize(st);
+        sl_buf_fini(&text);
+        assert_true(order_of_o >= 0);
+        assert_int_equal(sorts_of[order_of_o % 64], 0);
+    }
+}
+
+int main(void)
+{
+    if (!testdb_has("sqlite"))
+        return TESTDB_SKIPPED;
+#define TEST(fn) cmocka_unit_test_teardown(fn, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(every_statement_is_as_declared),      TEST(so_it_is_with_every_column_renamed),
+        TEST(every_text_runs_as_it_stands),        TEST(adopting_runs_as_it_stands),
+        TEST(claims_read_in_the_order_of_the_ids),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+#endif
