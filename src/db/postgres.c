@@ -21,6 +21,10 @@
 
 enum { OLDEST_SERVER = 130000 };
 
+/* How long an answer is still waited for when a stop has been asked for: verdicts that are on
+ * their way shall be written, a server that hangs shall not keep us. */
+#define STOP_GRACE_NS (2 * SL_SEC)
+
 typedef struct pg_db {
     sl_db base;
     PGconn *pg;
@@ -28,9 +32,10 @@ typedef struct pg_db {
     const sl_names *names;
     int64_t statement_ns;
     int wake_fd;
-    sl_buf sql;      /* statement text while it is prepared */
-    sl_buf params;   /* encoded parameters of the call being sent */
-    bool prepared[]; /* by sl_stmt.index */
+    int64_t stop_by_ns; /* 0, or a stop was seen: no wait goes on beyond this */
+    sl_buf sql;         /* statement text while it is prepared */
+    sl_buf params;      /* encoded parameters of the call being sent */
+    bool prepared[];    /* by sl_stmt.index */
 } pg_db;
 
 extern const sl_db_ops sl_db_postgres;
@@ -94,30 +99,43 @@ static sl_rc fail_result(const pg_db *p, const PGresult *res, sl_err *err)
 
 /* ---- Waiting ----------------------------------------------------------------------------- */
 
-/* Waits until the socket is ready; SL_AGAIN at the deadline, SL_STOPPED when told to stop. */
-static sl_rc wait_socket(const pg_db *p, short events, int64_t deadline_ns, sl_err *err)
+static sl_rc no_time_left(const pg_db *p, sl_err *err)
 {
+    return p->stop_by_ns
+               ? sl_fail(err, SL_STOPPED, "postgres: stopped while waiting for an answer")
+               : sl_fail(err, SL_AGAIN, "postgres: no answer within the time-out");
+}
+
+/* Waits until the socket is ready; SL_AGAIN at the deadline, SL_STOPPED soon after being told to
+ * stop. */
+static sl_rc wait_socket(pg_db *p, short events, int64_t deadline_ns, sl_err *err)
+{
+    /* A negative descriptor is ignored. */
     struct pollfd fds[2] = {
         { .fd = PQsocket(p->pg), .events = events },
-        { .fd = p->wake_fd, .events = POLLIN }, /* a negative descriptor is ignored */
+        { .fd = p->stop_by_ns ? -1 : p->wake_fd, .events = POLLIN },
     };
     for (;;) {
-        int64_t left = deadline_ns - sl_now_ns();
+        int64_t until =
+            p->stop_by_ns && p->stop_by_ns < deadline_ns ? p->stop_by_ns : deadline_ns;
+        int64_t left = until - sl_now_ns();
         if (left <= 0)
-            return sl_fail(err, SL_AGAIN, "postgres: no answer within the time-out");
+            return no_time_left(p, err);
         struct timespec ts = { .tv_sec = left / SL_SEC, .tv_nsec = left % SL_SEC };
         if (ppoll(fds, 2, &ts, NULL) < 0 && errno != EINTR)
             return sl_fail(err, SL_AGAIN, "postgres: poll: %s", strerror(errno));
         if (fds[0].revents)
             return SL_OK;
-        if (fds[1].revents)
-            return sl_fail(err, SL_STOPPED, "postgres: stopped while waiting for an answer");
+        if (fds[1].revents) {
+            p->stop_by_ns = sl_now_ns() + STOP_GRACE_NS;
+            fds[1] = (struct pollfd){ .fd = -1 };
+        }
     }
 }
 
 /* Sends all that is queued, reading meanwhile: a server that cannot write to us does not read.
  */
-static sl_rc flush(const pg_db *p, int64_t deadline_ns, sl_err *err)
+static sl_rc flush(pg_db *p, int64_t deadline_ns, sl_err *err)
 {
     int left;
     while ((left = PQflush(p->pg)) == 1) {
@@ -130,7 +148,7 @@ static sl_rc flush(const pg_db *p, int64_t deadline_ns, sl_err *err)
     return left < 0 ? fail_result(p, NULL, err) : SL_OK;
 }
 
-static sl_rc next_result(const pg_db *p, PGresult **out, int64_t deadline_ns, sl_err *err)
+static sl_rc next_result(pg_db *p, PGresult **out, int64_t deadline_ns, sl_err *err)
 {
     *out = NULL;
     while (PQisBusy(p->pg)) {

@@ -399,7 +399,7 @@ table: outbox_events
 
 
 def existing_table(url, payload_type):
-    id_type = "bigserial PRIMARY KEY" if is_postgres(url) else "INTEGER PRIMARY KEY"
+    id_type = "bigserial PRIMARY KEY" if is_postgres(url) else "INTEGER PRIMARY KEY AUTOINCREMENT"
     created = "created_at timestamp NOT NULL DEFAULT now()" if is_postgres(url) else \
         "created_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP"
     query(url, f"CREATE TABLE outbox_events (id {id_type}, aggregate_type varchar(255) NOT NULL,"
@@ -415,25 +415,18 @@ def insert_existing(url, n):
                    " VALUES ('Order', ?, 'OrderPaid', ?)", f"o{i}", f'{{"n":{i},"s":"é"}}')
 
 
-def not_yet(request, payload_type, db):
-    """What adopting cannot do yet."""
-    if is_postgres(db) and payload_type != "bytea":
-        reason = "PostgreSQL: a payload of type text is adopted, and then nothing works"
-    elif not is_postgres(db) and payload_type == "varchar(1000)":
-        reason = "SQLite: a payload of type varchar(N) is refused"
-    else:
-        return
-    request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
-
-
-@pytest.mark.parametrize("payload_type", ["text", "bytea", "varchar(1000)"])
-def test_adopted_from_end_to_end(sluice, db, tmp_path, payload_type, request):
-    not_yet(request, payload_type, db)
-    if not is_postgres(db) and payload_type == "bytea":
-        payload_type = "BLOB"
+@pytest.fixture(params=["bytea", "BLOB", "TEXT"])
+def adopted(request, tmp_path):
+    """(URL, settings) of a database with such a table, one for each type that a payload may have."""
+    url = request.getfixturevalue("pgdb" if request.param == "bytea" else "sqlitedb")
+    existing_table(url, request.param)
     conf = tmp_path / "sluice.yaml"
     conf.write_text(ADOPTED)
-    existing_table(db, payload_type)
+    return url, conf
+
+
+def test_adopted_from_end_to_end(sluice, adopted, tmp_path):
+    db, conf = adopted
     insert_existing(db, 3)
     said = sluice.run("init", "-c", conf, db=db).stdout
     assert re.match(r"adopted table outbox_events, \d+ columns added", said)
@@ -443,22 +436,15 @@ def test_adopted_from_end_to_end(sluice, db, tmp_path, payload_type, request):
 
     out = tmp_path / "out.jsonl"
     sluice.run("run", "-c", conf, "--sink", f"file:{out}", "--drain", db=db)
-    messages = {i + 1: message("Order", f"o{i % 3 if i > 2 else i}", f'{{"n":{i % 3 if i > 2 else i},"s":"é"}}')
-                for i in range(5)}
+    messages = {id: message("Order", f"o{i}", f'{{"n":{i},"s":"é"}}') for id, i in enumerate([0, 1, 2, 0, 1], 1)}
     check(messages, read_sink(out), least=5)
     line = json.loads(out.read_text().splitlines()[0])
     assert (line["type"], line["attempt"], line["epoch"]) == ("OrderPaid", 1, 1)
     assert query(db, "SELECT count(*) FROM outbox_events") == [(0,)]
 
 
-@pytest.mark.parametrize("payload_type", ["text", "bytea"])
-def test_adopted_tables_can_be_pushed_to_retried_and_buried(sluice, db, tmp_path, payload_type, request):
-    not_yet(request, payload_type, db)
-    if not is_postgres(db) and payload_type == "bytea":
-        payload_type = "BLOB"
-    conf = tmp_path / "sluice.yaml"
-    conf.write_text(ADOPTED)
-    existing_table(db, payload_type)
+def test_adopted_tables_can_be_pushed_to_retried_and_buried(sluice, adopted):
+    db, conf = adopted
     sluice.run("init", "-c", conf, db=db)
     sluice.run("push", "-c", conf, "--topic", "Order", "--key", "o1", "--type", "T", "--headers", "a=1", '{"n":1}', db=db)
     insert_existing(db, 1)
@@ -477,20 +463,59 @@ def test_adopted_tables_can_be_pushed_to_retried_and_buried(sluice, db, tmp_path
     sluice.run("pull", "-c", conf, "--ack", again["receipt"], db=db)
 
 
-@pytest.mark.parametrize("columns, words", [
-    ("id uuid, payload text", ["column 'id'", "uuid", "hint: "]),
-    ("id text, payload text", ["column 'id'", "text", "hint: "]),
-    ("id bigint, payload jsonb", ["column 'payload'", "jsonb", "hint: "]),
-    ("id bigint, payload integer", ["column 'payload'", "integer", "hint: "]),
-    ("id bigint, data text", ["no column 'payload'", "columns: payload=NAME"]),
-    ("event_id bigint, payload text", ["no column 'id'", "columns: id=NAME"]),
+def test_a_payload_of_text_becomes_bytes_as_the_hint_says(sluice, pgdb, tmp_path):
+    conf = tmp_path / "sluice.yaml"
+    conf.write_text(ADOPTED)
+    existing_table(pgdb, "text")
+    insert_existing(pgdb, 2)
+    done = sluice.run("init", "-c", conf, db=pgdb, check=1)
+    assert "column 'payload' of table 'outbox_events' is text" in done.stderr
+    hint = re.search(r"TYPE bytea USING convert_to\(\.\.\., 'UTF8'\)", done.stderr).group(0)
+    query(pgdb, "ALTER TABLE outbox_events ALTER COLUMN payload " + hint.replace("...", "payload"))
+    sluice.run("init", "-c", conf, db=pgdb)
+    out = tmp_path / "out.jsonl"
+    sluice.run("run", "-c", conf, "--sink", f"file:{out}", "--drain", db=pgdb)
+    check({id: message("Order", f"o{id - 1}", f'{{"n":{id - 1},"s":"é"}}') for id in (1, 2)}, read_sink(out), least=2)
+
+
+@pytest.mark.parametrize("kind, columns, words", [
+    ("pgdb", "id uuid, payload bytea", ["column 'id'", "uuid", "hint: "]),
+    ("pgdb", "id text, payload bytea", ["column 'id'", "text", "hint: "]),
+    ("pgdb", "id bigint, payload jsonb", ["column 'payload'", "jsonb", "hint: "]),
+    ("pgdb", "id bigint, payload varchar(99)", ["column 'payload'", "character varying", "hint: "]),
+    ("pgdb", "id bigint, data bytea", ["no column 'payload'", "columns: payload=NAME"]),
+    ("pgdb", "event_id bigint, payload bytea", ["no column 'id'", "columns: id=NAME"]),
+    ("sqlitedb", "id TEXT PRIMARY KEY, payload BLOB", ["column 'id'", "text", "AUTOINCREMENT"]),
+    ("sqlitedb", "id INTEGER PRIMARY KEY, payload BLOB", ["column 'id'", "AUTOINCREMENT"]),
+    ("sqlitedb", "id INTEGER PRIMARY KEY AUTOINCREMENT, payload JSON", ["column 'payload'", "json", "BLOB or TEXT"]),
+    ("sqlitedb", "id INTEGER PRIMARY KEY AUTOINCREMENT, data BLOB", ["no column 'payload'", "columns: payload=NAME"]),
+    ("sqlitedb", "event_id INTEGER PRIMARY KEY AUTOINCREMENT, payload BLOB", ["no column 'id'", "columns: id=NAME"]),
 ])
-def test_tables_that_cannot_be_adopted(sluice, db, columns, words):
+def test_tables_that_cannot_be_adopted(sluice, request, kind, columns, words):
+    db = request.getfixturevalue(kind)
     query(db, f"CREATE TABLE outbox ({columns})")
     done = sluice.run("init", db=db, check=1)
     for word in words:
         assert word in done.stderr
     assert tables(db) == ["outbox"], "nothing is left behind"
+
+
+def test_nulls_of_an_adopted_table(sluice, db, tmp_path):
+    """It was somebody else's, and may hold anything: nothing is stuck, nothing is skipped."""
+    id_type = "bigserial PRIMARY KEY" if is_postgres(db) else "INTEGER PRIMARY KEY AUTOINCREMENT"
+    time_type = "timestamptz" if is_postgres(db) else "TEXT"
+    query(db, f"CREATE TABLE outbox (id {id_type}, topic text, payload {'bytea' if is_postgres(db) else 'BLOB'}, event_type"
+              f" text, attempts integer, available_at {time_type}, created_at {time_type}, content_type text)")
+    query(db, "INSERT INTO outbox (topic) VALUES (NULL)")
+    query(db, "INSERT INTO outbox (topic, payload) VALUES ('t', '1')")
+    sluice.run("init", db=db)
+    for hold in ("lease", "transaction"):
+        out = tmp_path / f"{hold}.jsonl"
+        sluice.run("run", "--sink", f"file:{out}", "--drain", "--hold", hold, "--workers", 1, db=db)
+        lines = [json.loads(line) for line in out.read_text().splitlines()]
+        assert [(line["topic"], line["payload"], line["attempt"]) for line in lines] == [("", None, 1), ("t", 1, 1)]
+        query(db, "INSERT INTO outbox (topic) VALUES (NULL)")
+        query(db, "INSERT INTO outbox (topic, payload) VALUES ('t', '1')")
 
 
 @pytest.mark.parametrize("column", ["topic varchar(20)", "attempts smallint", *(

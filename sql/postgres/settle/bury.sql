@@ -9,4 +9,5 @@ SELECT o.id, o.topic, o.entity_key, o.event_type, o.payload, o.content_type, o.h
        o.idempotency_key, o.created_at, coalesce(o.attempts, 0) + $4::integer, u.reason, o.epoch
   FROM sluice_outbox o
   JOIN unnest($1, $2, $3) AS u (id, epoch, reason) ON o.id = u.id AND o.epoch = u.epoch
+ WHERE o.id = ANY ($1)
    FOR UPDATE OF o;

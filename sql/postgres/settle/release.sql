@@ -5,5 +5,6 @@ UPDATE sluice_outbox o
    SET leased_until = NULL,
        worker = NULL,
        attempts = o.attempts - 1
-  FROM unnest($1, $2) AS u (id, epoch)
- WHERE o.id = u.id AND o.epoch = u.epoch;
+ WHERE o.id = ANY ($1)
+   AND CASE WHEN (o.id, o.epoch) IN (SELECT u.id, u.epoch FROM unnest($1, $2) AS u (id, epoch))
+            THEN true END;

@@ -8,4 +8,4 @@ UPDATE sluice_outbox o
        leased_until = NULL,
        worker = NULL
   FROM unnest($1, $2, $3, $4) AS u (id, epoch, delay, reason)
- WHERE o.id = u.id AND o.epoch = u.epoch;
+ WHERE o.id = ANY ($1) AND o.id = u.id AND o.epoch = u.epoch;

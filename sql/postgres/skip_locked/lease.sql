@@ -12,18 +12,16 @@ WITH due AS MATERIALIZED (
      ORDER BY o.id
      LIMIT $1
        FOR UPDATE SKIP LOCKED
-), fit AS MATERIALIZED (
-    SELECT f.id
-      FROM (SELECT d.id, d.bytes, sum(d.bytes) OVER (ORDER BY d.id ROWS UNBOUNDED PRECEDING) AS upto
-              FROM due d) f
-     WHERE f.upto - f.bytes < $2
 )
 UPDATE sluice_outbox o
    SET leased_until = clock_timestamp() + $3 * interval '1 microsecond',
        epoch = o.epoch + 1,
        attempts = coalesce(o.attempts, 0) + 1,
        worker = $4
-  FROM fit
- WHERE o.id = fit.id
+ WHERE o.id = ANY (ARRAY(
+    SELECT f.id
+      FROM (SELECT d.id, d.bytes, sum(d.bytes) OVER (ORDER BY d.id ROWS UNBOUNDED PRECEDING) AS upto
+              FROM due d) f
+     WHERE f.upto - f.bytes < $2))
 RETURNING o.id, o.epoch, o.attempts::bigint, o.created_at, o.topic, o.entity_key, o.event_type,
           o.content_type, o.headers, o.payload;

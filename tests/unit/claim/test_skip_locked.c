@@ -7,7 +7,7 @@
 #include "support/fakedb.h"
 
 #define SETTLE_REHEARSAL                                                                       \
-    "tx/begin settle/retry({},{},{},{},0) settle/bury({},{},{}) settle/sent({},{}) "           \
+    "tx/begin settle/retry({},{},{},{},0) settle/bury({},{},{},0) settle/sent({},{}) "         \
     "settle/release({},{}) tx/commit"
 
 static const sl_claim_ops *ops;

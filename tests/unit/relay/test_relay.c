@@ -327,7 +327,7 @@ static void a_lost_claim_is_settled_all_the_same(void **state)
 {
     (void)state;
     claim.gives = 4;
-    claim.hold_fails_at = 2;
+    claim.hold_fails_at = 4 + 2; /* before each send, and then once per poll */
     claim.hold_rc = SL_AGAIN;
     claim.lost = 3;
     sink.style = AT_POLL;
@@ -340,10 +340,26 @@ static void a_lost_claim_is_settled_all_the_same(void **state)
     assert_int_equal(counts.lost, 3);
 }
 
+/* A sink may take its time inside submit: the claim is looked at before each message. */
+static void a_claim_lost_while_sending_releases_the_rest(void **state)
+{
+    (void)state;
+    claim.gives = 5;
+    claim.hold_fails_at = 3;
+    claim.hold_rc = SL_AGAIN;
+    turn(SL_AGAIN);
+    expect_verdicts(SL_SENT, 2, SL_RELEASED);
+    assert_int_equal(sink.submits, 2);
+    assert_int_equal(sink.polls, 0);
+    assert_int_equal(sink.recalls, 1);
+    assert_int_equal(counts.sent, 2);
+    assert_int_equal(counts.released, 3);
+}
+
 static void the_first_failure_is_told(void **state)
 {
     (void)state;
-    claim.hold_fails_at = 1;
+    claim.hold_fails_at = 3 + 1;
     claim.hold_rc = SL_AGAIN;
     claim.settle_rc = SL_OPERATOR;
     sink.style = AT_POLL;
@@ -394,6 +410,7 @@ int main(void)
         TEST(a_sink_that_never_answers_is_recalled),
         TEST(a_failed_take_is_passed_on),
         TEST(a_lost_claim_is_settled_all_the_same),
+        TEST(a_claim_lost_while_sending_releases_the_rest),
         TEST(the_first_failure_is_told),
         TEST(a_failed_settle_is_passed_on),
         TEST(a_sink_that_forgets_a_message_is_a_bug),

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/conf.h"
+
+#include "support/testdb.h"
+
+static const char *dialect;
+static testdb t;
+static sl_conf *conf;
+static sl_puller *p, *q;
+static sl_err err;
+static size_t count;
+static char logged[512];
+
+static void log_fn(void *ctx, const char *level, const char *line)
+{
+    (void)ctx;
+    snprintf(logged, sizeof logged, "%s %s", level, line);
+}
+
+static void set(const char *name, const char *value)
+{
+    if (sl_conf_set(conf, name, value, &err) != SL_OK)
+        fail_msg("%s", err.text);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    err = (sl_err){ 0 };
+    p = q = NULL;
+    logged[0] = '\0';
+    testdb_init(&t, dialect, NULL);
+    conf = sl_conf_new();
+    sl_conf_log(conf, log_fn, NULL);
+    set("db", t.url);
+    set("table", t.table);
+    set("node", "puller");
+    set("poll", "20ms");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    sl_pull_close(p);
+    sl_pull_close(q);
+    sl_conf_free(conf);
+    testdb_drop(&t);
+    return 0;
+}
+
+static void open_puller(sl_puller **out)
+{
+    if (sl_pull_open(out, conf, &err) != SL_OK)
+        fail_msg("%s", err.text);
+}
+
+static size_t pull(sl_puller *from, size_t max)
+{
+    if (sl_pull(from, max, 0, &count, &err) != SL_OK)
+        fail_msg("%s", err.text);
+    return count;
+}
+
+static void expire(void)
+{
+    testdb_exec(&t, "UPDATE sluice_outbox SET leased_until = '2000-01-01 00:00:00.000' "
+                    "WHERE leased_until IS NOT NULL");
+}
+
+#define ROWS                                                                                   \
+    "SELECT id || ' ' || attempts || ' ' || coalesce(worker, '-') || ' ' || "                  \
+    "coalesce(last_error, '-') FROM sluice_outbox ORDER BY id"
+
+/* ---- Taking ---- */
+
+static void messages_come_in_order(void **state)
+{
+    (void)state;
+    testdb_fill(&t, 5, 3);
+    open_puller(&p);
+    assert_null(sl_pull_msg(p, 0));
+    assert_int_equal(pull(p, 3), 3);
+    for (size_t i = 0; i < 3; i++) {
+        size_t bytes;
+        const sl_msg *m = sl_pull_msg(p, i);
+        assert_int_equal(sl_msg_id(m), i + 1);
+        assert_memory_equal(sl_msg_payload(m, &bytes), "xxx", 3);
+        assert_int_equal(bytes, 3);
+        assert_int_equal(sl_msg_attempt(m), 1);
+        assert_int_equal(sl_msg_epoch(m), 1);
+    }
+    assert_null(sl_pull_msg(p, 3));
+    assert_null(sl_pull_msg(p, SIZE_MAX));
+}
+
+static void nothing_there_is_waited_for(void **state)
+{
+    (void)state;
+    open_puller(&p);
+    int64_t before = sl_now_ns();
+    assert_int_equal(pull(p, 3), 0);
+    assert_int_equal(sl_pull(p, 3, 150, &count, &err), SL_OK);
+    assert_int_equal(count, 0);
+    assert_true(sl_now_ns() - before >= 150 * SL_MS);
+    testdb_exec(&t,
+                testdb_or(&t,
+                          "INSERT INTO sluice_outbox (topic, payload, available_at) VALUES "
+                          "('x', '', now() + interval '300 ms')",
+                          "INSERT INTO sluice_outbox (topic, payload, available_at) VALUES "
+                          "('x', '', strftime('%Y-%m-%d %H:%M:%f', 'now', '+0.3 seconds'))"));
+    before = sl_now_ns();
+    assert_int_equal(sl_pull(p, 3, INT64_MAX, &count, &err), SL_OK); /* for ever, if need be */
+    assert_int_equal(count, 1);
+    assert_true(sl_now_ns() - before > 100 * SL_MS);
+    assert_int_equal(sl_pull(p, 3, INT64_MIN, &count, &err), SL_OK);
+}
+
+static void two_pullers_share_nothing(void **state)
+{
+    (void)state;
+    testdb_fill(&t, 5, 1);
+    open_puller(&p);
+    open_puller(&q);
+    assert_int_equal(pull(p, 3), 3);
+    assert_int_equal(pull(q, 10), 2);
+    assert_int_equal(sl_msg_id(sl_pull_msg(q, 0)), 4);
+}
+
+static void what_cannot_work_fails_at_once(void **state)
+{
+    (void)state;
+    testdb_exec(&t, "DROP TABLE sluice_outbox_meta");
+    assert_int_equal(sl_pull_open(&p, conf, &err), SL_OPERATOR);
+    assert_null(p);
+    set("table", "a b");
+    assert_int_equal(sl_pull_open(&p, conf, &err), SL_REFUSED);
+    set("strategy", "hope");
+    assert_int_equal(sl_pull_open(&p, conf, &err), SL_REFUSED);
+    assert_null(p);
+    sl_pull_close(NULL);
+}
+
+/* ---- Verdicts ---- */
+
+static void each_verdict_is_written(void **state)
+{
+    (void)state;
+    testdb_fill(&t, 5, 1);
+    open_puller(&p);
+    assert_int_equal(pull(p, 10), 5);
+    sl_pull_ack(p, 0);
+    sl_pull_retry(p, 1, 100000, "busy");
+    sl_pull_retry(p, 2, -1, NULL);
+    sl_pull_bury(p, 3, "too large");
+    testdb_expect(&t, "5",
+                  "SELECT '' || count(*) FROM sluice_outbox"); /* recorded, not written */
+    assert_int_equal(sl_pull_settle(p, &err), SL_OK);
+    testdb_expect(&t, "2 1 - busy\n3 1 - -\n5 1 puller -", ROWS);
+    testdb_expect(&t, "4 too large", "SELECT id || ' ' || last_error FROM sluice_outbox_dead");
+    assert_in_range(testdb_ahead_us(&t, "available_at", 2), 70000000, 100001000);
+    assert_in_range(testdb_ahead_us(&t, "available_at", 3), 0, 1300000); /* retry_base */
+    assert_int_equal(sl_pull_end(p, &err), SL_OK);
+    testdb_expect(&t, "2 1 - busy\n3 1 - -\n5 0 - -", ROWS); /* given back, untried */
+    assert_null(sl_pull_msg(p, 0));
+    assert_int_equal(sl_pull_end(p, &err), SL_OK);
+    assert_int_equal(sl_pull_settle(p, &err), SL_OK);
+}
+
+static void a_later_verdict_replaces_until_it_is_written(void **state)
+{
+    (void)state;
+    testdb_fill(&t, 3, 1);
+    open_puller(&p);
+    assert_int_equal(pull(p, 10), 3);
+    sl_pull_bury(p, 0, "no");
+    sl_pull_retry(p, 0, 0, "why");
+    sl_pull_ack(p, 0);
+    sl_pull_ack(p, 1);
+    sl_pull_retry(p, 1, 60000, "later");
+    sl_pull_ack(p, 99); /* there is no such message */
+    assert_int_equal(sl_pull_settle(p, &err), SL_OK);
+    testdb_expect(&t, "2 1 - later\n3 1 puller -", ROWS);
+    sl_pull_ack(p, 1); /* too late */
+    sl_pull_ack(p, 2);
+    assert_int_equal(sl_pull_end(p, &err), SL_OK);
+    testdb_expect(&t, "2 1 - later", ROWS);
+}
+
+static void the_next_pull_ends_the_batch(void **state)
+{
+    (void)state;
+    testdb_fill(&t, 4, 1);
+    open_puller(&p);
+    assert_int_equal(pull(p, 2), 2);
+    sl_pull_ack(p, 1);
+    assert_int_equal(pull(p, 2), 2); /* the first was given back */
+    assert_int_equal(sl_msg_id(sl_pull_msg(p, 0)), 1);
+    assert_int_equal(sl_msg_attempt(sl_pull_msg(p, 0)), 1);
+    assert_int_equal(sl_msg_id(sl_pull_msg(p, 1)), 3);
+    assert_int_equal(testdb_count(&t), 3);
+}
+
+static void closing_gives_back(void **state)
+{
+    (void)state;
+    testdb_fill(&t, 3, 1);
+    open_puller(&p);
+    assert_int_equal(pull(p, 10), 3);
+    sl_pull_ack(p, 0);
+    sl_pull_close(p); /* writes what was recorded */
+    p = NULL;
+    testdb_expect(&t, "2 0 - -\n3 0 - -", ROWS);
+}
+
+static void a_delay_without_end_is_no_overflow(void **state)
+{
+    (void)state;
+    testdb_fill(&t, 1, 1);
+    open_puller(&p);
+    assert_int_equal(pull(p, 10), 1);
+    sl_pull_retry(p, 0, INT64_MAX, NULL);
+    if (sl_pull_end(p, &err) != SL_OK)
+        fail_msg("%s", err.text);
+    assert_true(testdb_ahead_us(&t, "available_at", 1) > INT64_C(86400000000) * 365 * 200);
+}
+
+/* ---- Leases ---- */
+
+static void leases_are_kept_alive(void **state)
+{
+    (void)state;
+    testdb_fill(&t, 3, 1);
+    set("lease", "1s");
+    open_puller(&p);
+    open_puller(&q);
+    assert_int_equal(pull(p, 10), 3);
+    sl_pull_ack(p, 0);
+    sl_pull_retry(p, 1, 0, NULL);
+    assert_int_equal(sl_pull_settle(p, &err), SL_OK);
+    usleep(1600000);
+    assert_int_equal(pull(q, 10), 1); /* what was settled is not kept */
+    assert_int_equal(sl_msg_id(sl_pull_msg(q, 0)), 2);
+    assert_true(testdb_ahead_us(&t, "leased_until", 3) > 0);
+    sl_pull_ack(p, 2);
+    if (sl_pull_end(p, &err) != SL_OK)
+        fail_msg("%s", err.text);
+    assert_string_equal(logged, "");
+}
+
+static void a_lost_lease_is_told(void **state)
+{
+    (void)state;
+    testdb_fill(&t, 3, 1);
+    open_puller(&p);
+    open_puller(&q);
+    assert_int_equal(pull(p, 10), 3);
+    expire();
+    assert_int_equal(pull(q, 2), 2);
+    for (size_t i = 0; i < 3; i++)
+        sl_pull_ack(p, i);
+    assert_int_equal(sl_pull_settle(p, &err), SL_AGAIN);
+    assert_non_null(strstr(err.text, "lease lost: 2 messages"));
+    testdb_expect(&t, "1 2 puller -\n2 2 puller -", ROWS); /* the third was written */
+    assert_int_equal(sl_pull_end(p, &err), SL_OK);         /* told once */
+    sl_pull_ack(q, 0);
+    sl_pull_ack(q, 1);
+    assert_int_equal(sl_pull_end(q, &err), SL_OK);
+    assert_int_equal(testdb_count(&t), 0);
+}
+
+/* ---- When the database is away ---- */
+
+/* Makes every settle fail: no table to write to, or another writer. */
+static void forbid(void)
+{
+    testdb_exec(&t,
+                testdb_or(&t, "ALTER TABLE sluice_outbox RENAME TO gone", "BEGIN IMMEDIATE"));
+}
+
+static void allow_again(void)
+{
+    char sql[128] = "ROLLBACK";
+    if (t.pg)
+        snprintf(sql, sizeof sql, "ALTER TABLE %s.gone RENAME TO outbox", t.names.schema);
+    testdb_exec(&t, sql);
+}
+
+static void verdicts_are_kept_for_another_try(void **state)
+{
+    (void)state;
+    testdb_fill(&t, 3, 1);
+    set("connect_timeout", "100ms"); /* and as long for a lock */
+    open_puller(&p);
+    assert_int_equal(pull(p, 10), 3);
+    sl_pull_ack(p, 0);
+    assert_int_equal(sl_pull_settle(p, &err), SL_OK); /* a part is written already */
+    sl_pull_ack(p, 1);
+    forbid();
+    assert_int_not_equal(sl_pull_settle(p, &err), SL_OK);
+    assert_int_not_equal(sl_pull_end(p, &err), SL_OK);
+    assert_non_null(sl_pull_msg(p, 1)); /* the batch is still there */
+    size_t n = 99;
+    assert_int_not_equal(sl_pull(p, 10, 0, &n, &err), SL_OK);
+    assert_int_equal(n, 0);
+    allow_again();
+    if (sl_pull_end(p, &err) != SL_OK)
+        fail_msg("%s", err.text);
+    testdb_expect(&t, "3 0 - -", ROWS);
+    assert_int_equal(pull(p, 10), 1);
+}
+
+static void a_lost_connection_is_replaced(void **state)
+{
+    (void)state;
+    if (!t.pg)
+        return;
+    testdb_fill(&t, 2, 1);
+    open_puller(&p);
+    assert_int_equal(pull(p, 10), 2);
+    sl_pull_ack(p, 0);
+    char sql[256]; /* the one whose last statement was on our table */
+    snprintf(
+        sql, sizeof sql,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%%%s%%' AND "
+        "application_name = 'sluice'",
+        t.names.schema);
+    testdb_exec(&t, sql);
+    assert_int_equal(sl_pull_end(p, &err), SL_AGAIN);
+    if (sl_pull_end(p, &err) != SL_OK)
+        fail_msg("%s", err.text);
+    testdb_expect(&t, "2 0 - -", ROWS);
+}
+
+static int on(const char *name)
+{
+    dialect = name;
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(messages_come_in_order),
+        TEST(nothing_there_is_waited_for),
+        TEST(two_pullers_share_nothing),
+        TEST(what_cannot_work_fails_at_once),
+        TEST(each_verdict_is_written),
+        TEST(a_later_verdict_replaces_until_it_is_written),
+        TEST(the_next_pull_ends_the_batch),
+        TEST(closing_gives_back),
+        TEST(a_delay_without_end_is_no_overflow),
+        TEST(leases_are_kept_alive),
+        TEST(a_lost_lease_is_told),
+        TEST(verdicts_are_kept_for_another_try),
+        TEST(a_lost_connection_is_replaced),
+    };
+    return cmocka_run_group_tests_name(name, tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return testdb_each(on);
+}
