@@ -12,12 +12,10 @@
  */
 #include "ceiling_common.h"
 
+#include <endian.h>
 #include <libpq-fe.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <endian.h>
 
 /* From PostgreSQL's pg_type: these never change. */
 enum { OID_INT8 = 20, OID_TEXT = 25, OID_INT8_ARRAY = 1016 };
@@ -48,11 +46,20 @@ static void prepare(PGconn *pg, const bench_options *o, const char *as, const ch
     free(sql);
 }
 
+/* The program's settings for a session, since plans depend on them. */
+static void open_session(PGconn *pg, const bench_options *o)
+{
+    char *sql = bench_sql(o, "postgres", "session/open");
+    PQclear(check(pg, PQexecParams(pg, sql, 1, NULL, (const char *[]){ "0" }, NULL, NULL, 1)));
+    free(sql);
+}
+
 static PGconn *open_prepared(const bench_options *o)
 {
     PGconn *pg = PQconnectdb(o->db);
     if (PQstatus(pg) != CONNECTION_OK)
         bench_die("%s", PQerrorMessage(pg));
+    open_session(pg, o);
     prepare(pg, o, "begin", "tx/begin", 0, NULL);
     prepare(pg, o, "commit", "tx/commit", 0, NULL);
     if (o->lease)

@@ -446,71 +446,79 @@ static void a_wrong_schema_fails_the_opening(void **state)
 /* In place of the usual tables, one that others have made. */
 static void adopt(const char *columns, const char *rows)
 {
-    char sql[256];
+    char sql[512];
     sl_schema_done done;
     sl_err err = { 0 };
     testdb_drop(&t);
     testdb_make(&t, dialect, NULL);
     snprintf(sql, sizeof sql, "CREATE TABLE sluice_outbox %s", columns);
     testdb_exec(&t, sql);
-    snprintf(sql, sizeof sql, "INSERT INTO sluice_outbox VALUES %s", rows);
+    snprintf(sql, sizeof sql, "INSERT INTO sluice_outbox %s", rows);
     testdb_exec(&t, sql);
     if (sl_schema_init(t.eye, &t.names, &done, &err) != SL_OK)
         fail_msg("%s", err.text);
 }
 
-/* Empty, as claim/rows.c reads it; and not in the way of those behind it. */
+/* Absent, and not in the way of those behind it. */
 static void a_null_payload_of_others_is_delivered(void **state)
 {
     (void)state;
     adopt(testdb_or(&t, "(id bigint PRIMARY KEY, payload bytea)",
-                    "(id INTEGER PRIMARY KEY, payload BLOB)"),
-          "(1, NULL), (2, NULL), (3, 'y')");
+                    "(id INTEGER PRIMARY KEY AUTOINCREMENT, payload BLOB)"),
+          "VALUES (1, NULL), (2, NULL), (3, 'y')");
     open_worker(&a);
     assert_int_equal(worker_take(&a, 2), 2);
     assert_int_equal(a.batch.msgs[0].id, 1);
-    assert_int_equal(a.batch.msgs[0].payload.n, 0);
+    assert_null(a.batch.msgs[0].payload.p);
     assert_int_equal(worker_settle(&a, SL_SENT, SL_NONE), 0);
     assert_int_equal(worker_take(&a, 2), 1);
     assert_string_equal(a.batch.msgs[0].payload.p, "y");
 }
 
-static void other_nulls_of_others_are_due_now(void **state)
+/* As many as may be NULL: due now, and no trouble for any verdict. */
+static void other_nulls_of_others_are_no_trouble(void **state)
 {
     (void)state;
+    static const sl_verdict all[] = { SL_SENT, SL_RETRY, SL_DEAD, SL_UNKNOWN, SL_RELEASED };
     adopt(testdb_or(
               &t,
               "(id bigint PRIMARY KEY, payload bytea, topic text, available_at timestamptz, "
-              "created_at timestamptz, event_type text)",
-              "(id INTEGER PRIMARY KEY, payload BLOB, topic TEXT, available_at TEXT, "
-              "created_at TEXT, event_type TEXT)"),
-          "(1, 'x', NULL, NULL, NULL, NULL)");
+              "created_at timestamptz, event_type text, content_type text, attempts int)",
+              "(id INTEGER PRIMARY KEY AUTOINCREMENT, payload BLOB, topic TEXT, available_at "
+              "TEXT, created_at TEXT, event_type TEXT, content_type TEXT, attempts INT)"),
+          "(id) VALUES (1), (2), (3), (4), (5)");
     open_worker(&a);
-    assert_int_equal(worker_take(&a, 10), 1);
-    assert_string_equal(a.batch.msgs[0].topic.p, "");
-    assert_string_equal(a.batch.msgs[0].type.p, "");
-    assert_int_equal(a.batch.msgs[0].created_us, 0);
+    assert_int_equal(worker_take(&a, 10), 5);
+    const sl_msg *m = &a.batch.msgs[0];
+    assert_string_equal(m->topic.p, "");
+    assert_string_equal(m->type.p, "");
+    assert_string_equal(m->content_type.p, "");
+    assert_int_equal(m->created_us, 0);
+    assert_int_equal(m->attempt, 1);
+    for (size_t i = 0; i < COUNT(all); i++)
+        sl_msg_settle(&a.batch, &a.batch.msgs[i], all[i], SL_STR("why"));
     assert_int_equal(worker_settle(&a, SL_SENT, SL_NONE), 0);
+    testdb_expect(&t, "2 1\n4 1\n5 0",
+                  "SELECT id || ' ' || coalesce(attempts, 0) FROM sluice_outbox ORDER BY id");
+    testdb_expect(&t, "3 1 why",
+                  "SELECT id || ' ' || attempts || ' ' || last_error FROM sluice_outbox_dead");
 }
 
-/* `sluice init` takes such a table; then it must work, to the last letter. */
+/* SQLite may hold text in it; the budget is of bytes all the same. */
 static void a_text_payload_of_others_is_delivered_and_buried(void **state)
 {
     (void)state;
-    adopt(testdb_or(&t, "(id int PRIMARY KEY, payload text)",
-                    "(id INTEGER PRIMARY KEY, payload TEXT)"),
-          "(1, 'a\\b'), (2, 'h\xc3\xa9')");
-    open_worker(&a);
+    if (t.pg)
+        return; /* refused when it is adopted: tests/unit/db/test_schema.c */
+    adopt("(id INTEGER PRIMARY KEY AUTOINCREMENT, payload TEXT)",
+          "VALUES (1, 'a\\b'), (2, 'h\xc3\xa9h\xc3\xa9'), (3, 'x')");
+    open_with(&a, 30 * SL_SEC, 9);
     assert_int_equal(worker_take(&a, 10), 2);
     assert_string_equal(a.batch.msgs[0].payload.p, "a\\b");
-    assert_string_equal(a.batch.msgs[1].payload.p, "h\xc3\xa9");
+    assert_string_equal(a.batch.msgs[1].payload.p, "h\xc3\xa9h\xc3\xa9");
     assert_int_equal(worker_settle(&a, SL_DEAD, SL_STR("no")), 0);
-    testdb_expect(
-        &t, "615C62\n68C3A9",
-        testdb_or(&t,
-                  "SELECT upper(encode(convert_to(payload::text, 'UTF8'), 'hex')) FROM "
-                  "sluice_outbox_dead ORDER BY id",
-                  "SELECT hex(payload) FROM sluice_outbox_dead ORDER BY id"));
+    testdb_expect(&t, "615C62\n68C3A968C3A9",
+                  "SELECT hex(payload) FROM sluice_outbox_dead ORDER BY id");
 }
 
 /* The words of the statements are replaced wherever they stand, or not at all. */
@@ -563,7 +571,7 @@ static int run_group(void)
         TEST(holding_extends_the_lease),
         TEST(a_wrong_schema_fails_the_opening),
         TEST(a_null_payload_of_others_is_delivered),
-        TEST(other_nulls_of_others_are_due_now),
+        TEST(other_nulls_of_others_are_no_trouble),
         TEST(a_text_payload_of_others_is_delivered_and_buried),
         TEST(every_column_may_have_another_name),
     };

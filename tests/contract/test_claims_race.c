@@ -216,6 +216,63 @@ static void what_comes_back_is_not_shared_either(void **state)
     expect_no_failure(racers);
 }
 
+/* ---- Verdicts that come too late ---- */
+
+static void *settle_main(void *arg)
+{
+    racer *r = arg;
+    r->rc = strategy->settle(r->w.claim, &r->w.batch, &r->w.lost, &r->w.err);
+    return NULL;
+}
+
+/* Until a session waits for a lock on our table. */
+static void wait_until_blocked(void)
+{
+    char sql[256];
+    int64_t until = sl_now_ns() + 10 * SL_SEC;
+    snprintf(
+        sql, sizeof sql,
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE "
+        "'%%%s%%'",
+        t.names.schema);
+    while (testdb_int(&t, sql) == 0 && sl_now_ns() < until)
+        usleep(2000);
+    assert_true(sl_now_ns() < until);
+}
+
+/* The new owner has the rows, and has not committed yet: the statement of the old one waits for it,
+ * and must then judge by what it finds, not by what it saw at first. */
+static void what_changes_hands_meanwhile_is_lost(void **state)
+{
+    (void)state;
+    static const sl_verdict all[] = { SL_SENT, SL_RETRY, SL_DEAD, SL_UNKNOWN, SL_RELEASED };
+    for (size_t i = 0; i < COUNT(all); i++) {
+        racer r = { .rc = SL_NEWER };
+        sl_claim_conf conf = claims_conf("old", SL_HOLD_LEASE);
+        worker_open(&r.w, &t, strategy, &conf);
+        assert_int_equal(worker_take(&r.w, BATCH), BATCH);
+        sl_batch_settle_rest(&r.w.batch, all[i], SL_STR("late"));
+        sl_db *owner = testdb_open(&t);
+        testdb_script(owner, &t.names,
+                      "BEGIN; UPDATE sluice_outbox SET epoch = epoch + 1, worker = "
+                      "'new' WHERE leased_until IS NOT NULL AND worker = 'old'");
+        assert_int_equal(pthread_create(&r.thread, NULL, settle_main, &r), 0);
+        wait_until_blocked();
+        testdb_script(owner, &t.names, "COMMIT");
+        pthread_join(r.thread, NULL);
+        sl_db_close(owner);
+        assert_int_equal(r.rc, SL_OK);
+        assert_int_equal(r.w.lost, BATCH);
+        worker_close(&r.w);
+    }
+    assert_int_equal(testdb_count(&t), MESSAGES);
+    assert_int_equal(testdb_int(&t,
+                                "SELECT count(*) FROM sluice_outbox WHERE worker = 'new' AND "
+                                "epoch = 2 AND last_error IS NULL AND attempts = 1"),
+                     (int)COUNT(all) * BATCH);
+    assert_int_equal(testdb_int(&t, "SELECT count(*) FROM sluice_outbox_dead"), 0);
+}
+
 /* ---- Claims that are wrong ---- */
 
 /* Neither locked nor skipped: the second worker waits for the first, and then takes the same.
@@ -309,15 +366,18 @@ static void the_check_notices_a_read_before_the_mark(void **state)
     the_check_notices(turn_bad_read);
 }
 
-static int run_bad(void)
+/* Where rows have locks of their own. */
+static int run_on_postgres(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
     const struct CMUnitTest tests[] = {
+        TEST(what_changes_hands_meanwhile_is_lost),
         TEST(the_check_notices_a_lease_without_a_lock),
         TEST(the_check_notices_a_read_before_the_mark),
     };
-    print_message("claims that are wrong\n");
-    return cmocka_run_group_tests_name("wrong", tests, NULL, NULL);
+    strategy = sl_claim_named("skip-locked");
+    print_message("verdicts that are late, and claims that are wrong\n");
+    return cmocka_run_group_tests_name("late and wrong", tests, NULL, NULL);
 }
 
 static int run_good(void)
@@ -342,7 +402,7 @@ static int on(const char *name)
             wrong += run_good();
         }
     if (!strcmp(name, "postgres"))
-        wrong += run_bad();
+        wrong += run_on_postgres();
     return wrong;
 }
 

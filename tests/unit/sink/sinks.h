@@ -20,6 +20,7 @@ static inline bool has_sink(const char *scheme)
     for (const sl_sink_ops *const *ops = sl_sink_all; *ops; ops++)
         if (strcmp((*ops)->scheme, scheme) == 0)
             return true;
+    print_message("skipped: this build has no sink %s:\n", scheme);
     return false;
 }
 
