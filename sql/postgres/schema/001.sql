@@ -50,7 +50,7 @@ CREATE UNIQUE INDEX IF NOT EXISTS sluice_outbox_ix_idempotency
 CREATE TABLE IF NOT EXISTS sluice_outbox_dead (
     dead_id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id              bigint NOT NULL,
-    topic           text COLLATE "C" NOT NULL,
+    topic           text COLLATE "C",
     entity_key      text COLLATE "C",
     event_type      text,
     payload         bytea,

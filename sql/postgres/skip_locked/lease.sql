@@ -5,7 +5,7 @@
 -- out: id int8, epoch int8, attempt int8, created_at timestamptz, topic text, entity_key text,
 --      event_type text, content_type text, headers jsonb, payload bytea
 WITH due AS MATERIALIZED (
-    SELECT o.id, coalesce(octet_length(o.payload), 0) AS bytes
+    SELECT o.id, coalesce(octet_length(o.payload), 0) AS sluice_bytes
       FROM sluice_outbox o
      WHERE (o.available_at IS NULL OR o.available_at <= clock_timestamp())
        AND (o.leased_until IS NULL OR o.leased_until <= clock_timestamp())
@@ -20,8 +20,9 @@ UPDATE sluice_outbox o
        worker = $4
  WHERE o.id = ANY (ARRAY(
     SELECT f.id
-      FROM (SELECT d.id, d.bytes, sum(d.bytes) OVER (ORDER BY d.id ROWS UNBOUNDED PRECEDING) AS upto
+      FROM (SELECT d.id, d.sluice_bytes, sum(d.sluice_bytes) OVER (ORDER BY d.id ROWS UNBOUNDED PRECEDING)
+                   AS sluice_upto
               FROM due d) f
-     WHERE f.upto - f.bytes < $2))
+     WHERE f.sluice_upto - f.sluice_bytes < $2))
 RETURNING o.id, o.epoch, o.attempts::bigint, o.created_at, o.topic, o.entity_key, o.event_type,
           o.content_type, o.headers, o.payload;

@@ -7,7 +7,7 @@
 --      event_type text, content_type text, headers jsonb, payload bytea
 WITH due AS MATERIALIZED (
     SELECT o.id, o.epoch, o.attempts, o.created_at, o.topic, o.entity_key, o.event_type,
-           o.content_type, o.headers, o.payload, coalesce(octet_length(o.payload), 0) AS bytes
+           o.content_type, o.headers, o.payload, coalesce(octet_length(o.payload), 0) AS sluice_bytes
       FROM sluice_outbox o
      WHERE (o.available_at IS NULL OR o.available_at <= clock_timestamp())
        AND (o.leased_until IS NULL OR o.leased_until <= clock_timestamp())
@@ -17,6 +17,7 @@ WITH due AS MATERIALIZED (
 )
 SELECT f.id, f.epoch, coalesce(f.attempts, 0)::bigint + 1, f.created_at, f.topic, f.entity_key, f.event_type,
        f.content_type, f.headers, f.payload
-  FROM (SELECT d.*, sum(d.bytes) OVER (ORDER BY d.id ROWS UNBOUNDED PRECEDING) AS upto FROM due d) f
- WHERE f.upto - f.bytes < $2
+  FROM (SELECT d.*, sum(d.sluice_bytes) OVER (ORDER BY d.id ROWS UNBOUNDED PRECEDING) AS sluice_upto
+          FROM due d) f
+ WHERE f.sluice_upto - f.sluice_bytes < $2
  ORDER BY f.id;

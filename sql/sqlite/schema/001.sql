@@ -56,7 +56,7 @@ CREATE UNIQUE INDEX IF NOT EXISTS sluice_outbox_ix_idempotency
 CREATE TABLE IF NOT EXISTS sluice_outbox_dead (
     dead_id         INTEGER PRIMARY KEY AUTOINCREMENT,
     id              INTEGER NOT NULL,
-    topic           TEXT NOT NULL,
+    topic           TEXT,
     entity_key      TEXT,
     event_type      TEXT,
     payload         BLOB,

@@ -11,14 +11,14 @@ UPDATE sluice_outbox
        worker = ?4
  WHERE id IN (
     SELECT f.id
-      FROM (SELECT d.id, d.bytes, sum(d.bytes) OVER (ORDER BY d.id ROWS UNBOUNDED PRECEDING) AS upto
-              FROM (SELECT o.id, ifnull(length(o.payload), 0) AS bytes
+      FROM (SELECT d.id, d.sluice_bytes, sum(d.sluice_bytes) OVER (ORDER BY d.id ROWS UNBOUNDED PRECEDING) AS sluice_upto
+              FROM (SELECT o.id, ifnull(length(CAST(o.payload AS BLOB)), 0) AS sluice_bytes
                       FROM sluice_outbox o
                      WHERE (o.available_at IS NULL OR julianday(o.available_at) <= julianday('now'))
                        AND (o.leased_until IS NULL OR o.leased_until <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
                      ORDER BY o.id
                      LIMIT ?1) d) f
-     WHERE f.upto - f.bytes < ?2)
+     WHERE f.sluice_upto - f.sluice_bytes < ?2)
 RETURNING id, epoch, attempts,
           CAST(round((julianday(created_at) - 2440587.5) * 86400000.0) AS INTEGER) * 1000,
           topic, entity_key, event_type, content_type, headers, payload;

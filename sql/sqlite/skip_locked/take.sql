@@ -7,12 +7,12 @@
 SELECT f.id, f.epoch, ifnull(f.attempts, 0) + 1,
        CAST(round((julianday(f.created_at) - 2440587.5) * 86400000.0) AS INTEGER) * 1000,
        f.topic, f.entity_key, f.event_type, f.content_type, f.headers, f.payload
-  FROM (SELECT d.*, sum(ifnull(length(d.payload), 0)) OVER (ORDER BY d.id ROWS UNBOUNDED PRECEDING) AS upto
+  FROM (SELECT d.*, sum(ifnull(length(CAST(d.payload AS BLOB)), 0)) OVER (ORDER BY d.id ROWS UNBOUNDED PRECEDING) AS sluice_upto
           FROM (SELECT o.*
                   FROM sluice_outbox o
                  WHERE (o.available_at IS NULL OR julianday(o.available_at) <= julianday('now'))
                    AND (o.leased_until IS NULL OR o.leased_until <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
                  ORDER BY o.id
                  LIMIT ?1) d) f
- WHERE f.upto - ifnull(length(f.payload), 0) < ?2
+ WHERE f.sluice_upto - ifnull(length(CAST(f.payload AS BLOB)), 0) < ?2
  ORDER BY f.id;
