@@ -121,6 +121,10 @@ static int push_one(sl_cli *cli, sl_db *db)
             rc = sl_fail(&err, SL_OPERATOR, "cannot read standard input: %s", strerror(errno));
         payload = (sl_str){ sl_buf_text(&input), input.n };
     }
+    for (size_t i = 0; rc == SL_OK && i < f->headers.count; i++)
+        if (!sl_is_utf8(sl_str_of(f->headers.names[i])) ||
+            !sl_is_utf8(sl_str_of(f->headers.values[i])))
+            rc = sl_fail(&err, SL_REFUSED, "a header is not UTF-8");
     char *headers = headers_json(&f->headers);
     sl_draft d = draft_of(f, payload, headers);
     if (rc == SL_OK)

@@ -44,6 +44,8 @@ static int run(sl_cli *cli)
     sl_rc rc = sl_node_run(
         &(sl_node_conf){ .settings = s, .log = &log, .reload = reload, .ctx = cli }, &err);
     sl_log_fini(&log);
+    if (rc == SL_REFUSED) /* the sink's URL */
+        return sl_cli_fail(cli, SL_EXIT_USAGE, &err);
     return rc == SL_OK ? SL_EXIT_OK : sl_cli_fail(cli, sl_cli_status_of(&err), &err);
 }
 

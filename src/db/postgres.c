@@ -32,10 +32,11 @@ typedef struct pg_db {
     const sl_names *names;
     int64_t statement_ns;
     int wake_fd;
-    int64_t stop_by_ns; /* 0, or a stop was seen: no wait goes on beyond this */
-    sl_buf sql;         /* statement text while it is prepared */
-    sl_buf params;      /* encoded parameters of the call being sent */
-    bool prepared[];    /* by sl_stmt.index */
+    int64_t stop_grace_ns; /* none while connecting */
+    int64_t stop_by_ns;    /* 0, or a stop was seen: no wait goes on beyond this */
+    sl_buf sql;            /* statement text while it is prepared */
+    sl_buf params;         /* encoded parameters of the call being sent */
+    bool prepared[];       /* by sl_stmt.index */
 } pg_db;
 
 extern const sl_db_ops sl_db_postgres;
@@ -127,7 +128,7 @@ static sl_rc wait_socket(pg_db *p, short events, int64_t deadline_ns, sl_err *er
         if (fds[0].revents)
             return SL_OK;
         if (fds[1].revents) {
-            p->stop_by_ns = sl_now_ns() + STOP_GRACE_NS;
+            p->stop_by_ns = sl_now_ns() + p->stop_grace_ns;
             fds[1] = (struct pollfd){ .fd = -1 };
         }
     }
@@ -551,9 +552,49 @@ static pg_db *new_db(PGconn *pg, bool adopted, const sl_names *names)
     return p;
 }
 
+/* A host with a port that is no number: the port is half a password. */
+static bool has_odd_port(const char *hosts, const char *end)
+{
+    for (const char *p = hosts; p < end;) {
+        const char *stop = memchr(p, ',', (size_t)(end - p));
+        stop = stop ? stop : end;
+        const char *name_end = *p == '[' ? memchr(p, ']', (size_t)(stop - p)) : p;
+        const char *colon = name_end ? memchr(name_end, ':', (size_t)(stop - name_end)) : NULL;
+        if (*p == '[' && !name_end)
+            return true;
+        if (colon && colon + 1 + strspn(colon + 1, "0123456789") < stop)
+            return true;
+        p = stop + 1;
+    }
+    return false;
+}
+
+/* A URL whose password holds a character that should have been escaped: libpq would take a part of
+ * it for a host, and say so in its messages. */
+static bool has_raw_password(const char *url)
+{
+    const char *authority = strstr(url, "://");
+    if (!authority)
+        return false;
+    authority += 3;
+    const char *end = authority + strcspn(authority, "/?#");
+    const char *path_end = authority + strcspn(authority, "?");
+    const char *at = memchr(authority, '@', (size_t)(end - authority));
+    if (at && memchr(at + 1, '@', (size_t)(end - at - 1)))
+        return true;
+    if (end < path_end && memchr(end, '@', (size_t)(path_end - end)))
+        return true;
+    return has_odd_port(at ? at + 1 : authority, end);
+}
+
 /* libpq's own complaint may quote a part of the password. */
 static sl_rc check_conninfo(const char *url, sl_err *err)
 {
+    if (has_raw_password(url))
+        return sl_fail(
+            err, SL_OPERATOR,
+            "postgres: the URL cannot be read: what stands for host and port is none\n"
+            "hint: in a user or password write @ as %%40, / as %%2F, : as %%3A, ? as %%3F");
     PQconninfoOption *all = PQconninfoParse(conninfo_of(url), NULL);
     PQconninfoFree(all);
     return all ? SL_OK
@@ -588,6 +629,7 @@ static sl_rc pg_open(sl_db **out, const sl_dsn *dsn, sl_err *err)
         rc = connect_by(p, sl_now_ns() + connect_limit_ns(pg, dsn->connect_ns), err);
     if (rc == SL_OK)
         rc = check_connected(p, err);
+    p->stop_grace_ns = STOP_GRACE_NS;
     if (rc == SL_OK)
         rc = check_server(p, err);
     if (rc == SL_OK && PQsetnonblocking(pg, 1) != 0)

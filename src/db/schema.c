@@ -126,37 +126,57 @@ static sl_rc run_script(sl_db *db, const sl_names *names, const char *text, sl_e
 
 /* An id names a message for ever: one that is given again could be deleted by a claim on the message
  * that had it before. And a payload is bytes: text cannot hold all of them. */
+#define PG_TEXT "|text|character varying|"
+#define PG_TIME "|timestamp with time zone|"
+#define PG_INT "|bigint|integer|smallint|"
+
 static const struct {
     const char *dialect, *column, *types, *hint;
-} needed[] = {
-    { "postgres", "id", "|bigint|integer|smallint|",
-      "add a bigint identity column and map it: columns: id=NAME" },
-    { "sqlite", "id", "|integer autoincrement|",
-      "it must be INTEGER PRIMARY KEY AUTOINCREMENT" },
-    { "postgres", "payload", "|bytea|",
-      "ALTER TABLE ... TYPE bytea USING convert_to(..., 'UTF8')" },
-    { "sqlite", "payload", "|blob|text|", "it must be BLOB or TEXT" },
+    bool needed; /* the others are added when they are missing */
+} expected[] = {
+    { "postgres", "id", PG_INT, "add a bigint identity column and map it: columns: id=NAME",
+      true },
+    { "sqlite", "id", "|integer autoincrement|", "it must be INTEGER PRIMARY KEY AUTOINCREMENT",
+      true },
+    { "postgres", "payload", "|bytea|", "change it: TYPE bytea USING convert_to(..., 'UTF8')",
+      true },
+    { "sqlite", "payload", "|blob|text|", "it must be BLOB or TEXT", true },
+    { "postgres", "topic", PG_TEXT, "it must be text", false },
+    { "postgres", "entity_key", PG_TEXT, "it must be text", false },
+    { "postgres", "event_type", PG_TEXT, "it must be text", false },
+    { "postgres", "content_type", PG_TEXT, "it must be text", false },
+    { "postgres", "headers", "|jsonb|", "it must be jsonb", false },
+    { "postgres", "idempotency_key", PG_TEXT, "it must be text", false },
+    { "postgres", "created_at", PG_TIME "timestamp without time zone|",
+      "it must be timestamptz", false },
+    { "postgres", "available_at", PG_TIME, "it must be timestamptz", false },
+    { "postgres", "lane", PG_INT, "map lane to another name: sluice init adds it", false },
+    { "postgres", "attempts", PG_INT, "it must be integer", false },
+    { "postgres", "last_error", PG_TEXT, "it must be text", false },
+    { "postgres", "leased_until", PG_TIME, "it must be timestamptz", false },
+    { "postgres", "epoch", PG_INT, "it must be bigint", false },
+    { "postgres", "worker", PG_TEXT, "it must be text", false },
 };
 
 static sl_rc check_adopted(const char *dialect, const sl_names *names, const columns *have,
                            sl_err *err)
 {
-    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
-        if (strcmp(needed[i].dialect, dialect) != 0)
-            continue;
-        const char *name = sl_names_column(names, needed[i].column);
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        const char *name = sl_names_column(names, expected[i].column);
         const char *type = column_type(have, name);
+        char word[80];
+        if (strcmp(expected[i].dialect, dialect) != 0 || (!type && !expected[i].needed))
+            continue;
         if (!type)
             return sl_fail(
                 err, SL_OPERATOR,
                 "table '%s' is there but has no column '%s'\nhint: say what it is called: "
                 "columns: %s=NAME",
-                names->table, name, needed[i].column);
-        char word[80];
+                names->table, name, expected[i].column);
         snprintf(word, sizeof word, "|%s|", type);
-        if (!strstr(needed[i].types, word))
+        if (!strstr(expected[i].types, word))
             return sl_fail(err, SL_OPERATOR, "column '%s' of table '%s' is %s\nhint: %s", name,
-                           names->table, type, needed[i].hint);
+                           names->table, type, expected[i].hint);
     }
     return SL_OK;
 }

@@ -56,7 +56,7 @@ static void session_close(session *s)
     sl_batch_fini(&s->relay.batch);
 }
 
-static sl_rc session_open(session *s, worker *w, sl_err *err)
+static sl_rc session_open(session *s, worker *w, int wake_fd, sl_err *err)
 {
     sl_crew *crew = w->crew;
     const sl_settings *set = crew->settings;
@@ -70,7 +70,7 @@ static sl_rc session_open(session *s, worker *w, sl_err *err)
     sl_conf_claim(&conf, set, w->name);
     const sl_claim_ops *strategy = sl_claim_named(set->strategy);
     assert(strategy); /* sl_settings_check */
-    sl_rc rc = sl_conf_open_db(&s->db, set, &crew->names, false, crew->stop->fd_now, err);
+    sl_rc rc = sl_conf_open_db(&s->db, set, &crew->names, false, wake_fd, err);
     if (rc == SL_OK)
         rc = strategy->open(&s->relay.claim, s->db, &conf, err);
     if (rc == SL_OK)
@@ -109,7 +109,7 @@ static sl_rc turn_until(session *s, worker *w, sl_err *err)
 static sl_rc work(worker *w, sl_err *err)
 {
     session s;
-    sl_rc rc = session_open(&s, w, err);
+    sl_rc rc = session_open(&s, w, w->crew->stop->fd_now, err);
     if (rc != SL_OK)
         return rc;
     if (w->failures)
@@ -173,10 +173,10 @@ static sl_crew *crew_new(const sl_settings *settings)
     return crew;
 }
 
-static sl_rc rehearse(sl_crew *crew, sl_err *err)
+static sl_rc rehearse(sl_crew *crew, int wake_fd, sl_err *err)
 {
     session s;
-    sl_rc rc = session_open(&s, &crew->workers[0], err);
+    sl_rc rc = session_open(&s, &crew->workers[0], wake_fd, err);
     if (rc == SL_OK)
         session_close(&s);
     return rc;
@@ -198,7 +198,7 @@ static sl_rc start_threads(sl_crew *crew, sl_err *err)
 }
 
 sl_rc sl_crew_start(sl_crew **out, const sl_settings *settings, sl_sink_maker make,
-                    void *make_ctx, sl_stop *stop, sl_log *log, bool rehearsed, sl_err *err)
+                    void *make_ctx, sl_stop *stop, sl_log *log, int rehearse_fd, sl_err *err)
 {
     sl_crew *crew = crew_new(settings);
     crew->make = make;
@@ -208,8 +208,8 @@ sl_rc sl_crew_start(sl_crew **out, const sl_settings *settings, sl_sink_maker ma
     sl_rc rc = sl_stop_init(&crew->ended)
                    ? sl_conf_names(&crew->names, settings, err)
                    : sl_fail(err, SL_AGAIN, "cannot create a descriptor: %s", strerror(errno));
-    if (rc == SL_OK && rehearsed)
-        rc = rehearse(crew, err);
+    if (rc == SL_OK && rehearse_fd >= 0)
+        rc = rehearse(crew, rehearse_fd, err);
     if (rc == SL_OK)
         rc = start_threads(crew, err);
     if (rc == SL_OK)

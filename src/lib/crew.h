@@ -16,11 +16,11 @@ typedef sl_rc (*sl_sink_maker)(void *ctx, sl_sink **out, const sl_sink_conf *con
 
 typedef struct sl_crew sl_crew;
 
-/* If `rehearsed`, tries everything once on this thread first (connection, schema, grants,
- * sink), so that what cannot work fails here; then starts the threads. settings, stop and log
- * must outlive the crew. */
+/* Unless rehearse_fd is negative, tries everything once on this thread first (connection, schema,
+ * grants, sink), so that what cannot work fails here; SL_STOPPED if rehearse_fd becomes readable
+ * meanwhile. Then starts the threads. settings, stop and log must outlive the crew. */
 SL_CHECK sl_rc sl_crew_start(sl_crew **out, const sl_settings *settings, sl_sink_maker make,
-                             void *make_ctx, sl_stop *stop, sl_log *log, bool rehearsed,
+                             void *make_ctx, sl_stop *stop, sl_log *log, int rehearse_fd,
                              sl_err *err);
 /* Until all workers have ended: SL_OK when stopped or drained, else what stopped them. */
 SL_CHECK sl_rc sl_crew_wait(sl_crew *crew, sl_err *err);

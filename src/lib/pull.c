@@ -246,7 +246,8 @@ static sl_rc take(sl_puller *p, size_t max, sl_err *err)
 sl_rc sl_pull(sl_puller *p, size_t max, int64_t wait_ms, size_t *count, sl_err *err)
 {
     int64_t until_ns;
-    if (__builtin_add_overflow(sl_now_ns(), sl_conf_ns_of_ms(wait_ms), &until_ns))
+    int64_t wait_ns = sl_conf_ns_of_ms(wait_ms > 0 ? wait_ms : 0);
+    if (__builtin_add_overflow(sl_now_ns(), wait_ns, &until_ns))
         until_ns = INT64_MAX;
     *count = 0;
     sl_rc rc = sl_pull_end(p, err);

@@ -2,6 +2,7 @@
 #include "lib/push.h"
 
 #include "core/arena.h"
+#include "core/utf8.h"
 #include "lib/conf.h"
 
 /* One statement carries at most so much: enough to make round trips cheap, little enough to
@@ -47,7 +48,33 @@ static void chunk_add(chunk *c, const sl_draft *d)
     c->available_us[i] = d->available_at_us;
 }
 
-/* What the database would refuse too, but without saying which of them it was. */
+static sl_rc check_text(sl_str s, const char *what, size_t i, sl_err *err)
+{
+    if (s.p && !sl_is_utf8(s))
+        return sl_fail(err, SL_REFUSED, "message %zu: the %s is not UTF-8", i, what);
+    return SL_OK;
+}
+
+static sl_rc check_texts(const sl_draft *d, size_t i, sl_err *err)
+{
+    const struct {
+        sl_str s;
+        const char *what;
+    } texts[] = {
+        { sl_str_of(d->topic), "topic" },
+        { { d->key, d->key ? d->key_bytes : 0 }, "key" },
+        { sl_str_of(d->type), "type" },
+        { sl_str_of(d->content_type), "content type" },
+        { sl_str_of(d->headers), "headers" },
+        { sl_str_of(d->idempotency_key), "idempotency key" },
+    };
+    sl_rc rc = SL_OK;
+    for (size_t t = 0; rc == SL_OK && t < sizeof texts / sizeof texts[0]; t++)
+        rc = check_text(texts[t].s, texts[t].what, i, err);
+    return rc;
+}
+
+/* What the database would refuse too, but not every one, and without saying which message it was. */
 static sl_rc check_draft(const sl_draft *d, size_t i, sl_err *err)
 {
     if (!d->topic || !*d->topic)
@@ -59,7 +86,12 @@ static sl_rc check_draft(const sl_draft *d, size_t i, sl_err *err)
         return sl_fail(err, SL_REFUSED, "message %zu: the key holds a NUL byte", i);
     if (!d->payload && d->payload_bytes)
         return sl_fail(err, SL_REFUSED, "message %zu has a payload size but no payload", i);
-    return SL_OK;
+    if (d->idempotency_key && !*d->idempotency_key)
+        return sl_fail(
+            err, SL_REFUSED,
+            "message %zu: the idempotency key is empty\nhint: leave it out if there is none",
+            i);
+    return check_texts(d, i, err);
 }
 
 static sl_rc insert(sl_db *db, const chunk *c, sl_pushed *out, sl_err *err)

@@ -109,8 +109,10 @@ sl_rc sl_run_open(sl_runner **out, const sl_conf *conf, sl_handler fn, void *ctx
 sl_rc sl_run(sl_runner *r, sl_err *err)
 {
     sl_crew *crew;
-    sl_rc rc =
-        sl_crew_start(&crew, &r->conf->settings, make_handler, r, &r->stop, &r->log, true, err);
+    sl_rc rc = sl_crew_start(&crew, &r->conf->settings, make_handler, r, &r->stop, &r->log,
+                             r->stop.fd_soon, err);
+    if (rc == SL_STOPPED)
+        return SL_OK;
     if (rc != SL_OK)
         return rc;
     rc = sl_crew_wait(crew, err);

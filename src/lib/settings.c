@@ -5,6 +5,7 @@
 
 #include "claim/claim.h"
 #include "core/clock.h"
+#include "db/names.h"
 #include "sink/sink.h"
 
 #include <assert.h>
@@ -170,7 +171,12 @@ sl_rc sl_settings_check(const sl_settings *s, sl_err *err)
             err, SL_REFUSED,
             "retry_base is longer than retry_max\n"
             "hint: retry_max is the longest of the delays that grow from retry_base");
+    sl_names names;
     const sl_sink_ops *ignored;
+    sl_rc named = sl_names_init(&names, s->table, &s->columns, err);
+    if (named != SL_OK)
+        return named;
+    sl_names_fini(&names);
     sl_rc rc = s->sink ? sl_sink_find(&ignored, s->sink, err) : SL_OK;
     return rc == SL_OK ? check_strategy(s, err) : rc;
 }

@@ -107,14 +107,21 @@ static sl_rc catch_signals(node *n, sl_err *err)
 static void on_signal(node *n, uint32_t signo)
 {
     if (signo == SIGHUP) {
-        if (sl_stop_level_of(&n->stop) == SL_GO)
-            begin_reload(n);
+        if (sl_stop_level_of(&n->stop) == SL_GO || n->reload)
+            begin_reload(n); /* the last one counts */
         return;
     }
     bool again = sl_stop_level_of(&n->stop) != SL_GO && !n->reload;
     n->reload = false;
     sl_log_line(n->log, SL_LOG_INFO, again ? "stopping now" : "stopping after this turn", NULL);
     sl_stop_ask(&n->stop, again ? SL_STOP_NOW : SL_STOP_SOON);
+}
+
+static void read_signals(node *n)
+{
+    struct signalfd_siginfo info;
+    while (read(n->signals, &info, sizeof info) == (ssize_t)sizeof info)
+        on_signal(n, info.ssi_signo);
 }
 
 /* Until the last worker has ended. */
@@ -125,9 +132,7 @@ static void watch(node *n)
     while (!fds[1].revents) {
         if (poll(fds, 2, -1) < 0 && errno != EINTR)
             abort();
-        struct signalfd_siginfo info;
-        while (read(n->signals, &info, sizeof info) == (ssize_t)sizeof info)
-            on_signal(n, info.ssi_signo);
+        read_signals(n);
     }
 }
 
@@ -164,14 +169,26 @@ static void log_end(const node *n)
                 dead, "unknown", unknown, "lost_leases", lost, NULL);
 }
 
+/* A signal during the rehearsal ends it: TERM and INT the node with it, HUP begins it anew. */
+static sl_rc start_crew(node *n, bool first, sl_err *err)
+{
+    sl_rc rc;
+    do {
+        rc = sl_crew_start(&n->crew, n->conf->settings, make_sink, NULL, &n->stop, n->log,
+                           first ? n->signals : -1, err);
+        if (rc == SL_STOPPED)
+            read_signals(n);
+    } while (rc == SL_STOPPED && sl_stop_level_of(&n->stop) == SL_GO); /* HUP, refused */
+    return rc;
+}
+
 /* One crew from start to end. */
 static sl_rc run_crew(node *n, bool first, sl_err *err)
 {
     n->reload = false;
     if (!sl_stop_init(&n->stop))
         return sl_fail(err, SL_AGAIN, "cannot create a descriptor: %s", strerror(errno));
-    sl_rc rc = sl_crew_start(&n->crew, n->conf->settings, make_sink, NULL, &n->stop, n->log,
-                             first, err);
+    sl_rc rc = start_crew(n, first, err);
     if (rc == SL_OK) {
         log_start(n);
         watch(n);
@@ -190,6 +207,8 @@ sl_rc sl_node_run(const sl_node_conf *conf, sl_err *err)
     sl_rc rc = catch_signals(&n, err);
     for (bool first = true; rc == SL_OK; first = false) {
         rc = run_crew(&n, first, err);
+        if (rc == SL_STOPPED)
+            rc = SL_OK; /* by a signal, before the crew was there */
         if (rc != SL_OK || !n.reload)
             break;
         end_reload(&n);

@@ -150,14 +150,14 @@ static sl_rc read_url(file_sink *f, const char *url, sl_err *err)
     if (strncmp(path, "///", 3) == 0)
         path += 2;
     if (strncmp(path, "//", 2) == 0)
-        return sl_fail(err, SL_OPERATOR,
+        return sl_fail(err, SL_REFUSED,
                        "sink file: \"%s\" names a host\nhint: file:PATH or file:///PATH", path);
     size_t bytes;
     sl_rc rc = read_option(path, &bytes, &f->sync, err);
     if (rc != SL_OK)
         return rc;
     if (bytes == 0)
-        return sl_fail(err, SL_OPERATOR, "sink file: no path\nhint: file:PATH");
+        return sl_fail(err, SL_REFUSED, "sink file: no path\nhint: file:PATH");
     f->path = sl_strndup(path, bytes);
     return SL_OK;
 }

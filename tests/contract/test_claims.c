@@ -535,13 +535,8 @@ static void every_column_may_have_another_name(void **state)
         sl_opt_map_put(&map, sl_columns[i], theirs[i]);
     testdb_drop(&t);
     testdb_init(&t, dialect, &map);
+    testdb_map_fini(&map);
     all_verdicts_go_in_one_transaction(NULL);
-    for (size_t i = 0; i < map.count; i++) {
-        free(map.names[i]);
-        free(map.values[i]);
-    }
-    free(map.names);
-    free(map.values);
 }
 
 static int run_group(void)

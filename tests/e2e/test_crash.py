@@ -115,10 +115,12 @@ class Cluster:
             victim.pause()
             with open("/proc/locks") as f:
                 held = [line.split() for line in f]
-            if any(w[3:5] == ["WRITE", str(victim.pid)] and w[5].endswith(f":{inode}") and w[6] == "120" for w in held):
-                return ids(self.url, "true")[:self.batch]
-            victim.resume()
-            return is_empty(self.url)
+            writing = any(w[3:5] == ["WRITE", str(victim.pid)] and w[5].endswith(f":{inode}") and w[6] == "120"
+                          for w in held)
+            batch = ids(self.url, "true")[:self.batch] if writing else []
+            if not batch:
+                victim.resume()
+            return batch or is_empty(self.url)
         locked = wait_until(look, 10, "the victim is writing")
         if locked is True:
             return []

@@ -136,21 +136,12 @@ static void so_it_is_with_every_column_renamed(void **state)
 {
     (void)state;
     sl_opt_map map = { 0 };
-    for (const char *const *c = sl_columns; *c; c++) {
-        char theirs[64];
-        snprintf(theirs, sizeof theirs, "Their_%s", *c);
-        sl_opt_map_put(&map, *c, theirs);
-    }
+    testdb_map_all(&map, "Their_");
     testdb_init(&t, "sqlite", &map);
     connect_to(&t);
     testdb_fill(&t, 3, 1);
     assert_true(prepare_all(&t.names) >= 17);
-    for (size_t i = 0; i < map.count; i++) {
-        free(map.names[i]);
-        free(map.values[i]);
-    }
-    free(map.names);
-    free(map.values);
+    testdb_map_fini(&map);
 }
 
 /* ---- Verbatim ---- */

@@ -83,6 +83,29 @@ static inline sl_stmt testdb_stmt(const sl_db *db, int slot, const char *text, i
                       .cols = { type } };
 }
 
+/* ---- Names ---- */
+
+static inline void testdb_map_fini(sl_opt_map *map)
+{
+    for (size_t i = 0; i < map->count; i++) {
+        free(map->names[i]);
+        free(map->values[i]);
+    }
+    free(map->names);
+    free(map->values);
+    *map = (sl_opt_map){ 0 };
+}
+
+/* Every column with something before its name. */
+static inline void testdb_map_all(sl_opt_map *map, const char *before)
+{
+    for (const char *const *c = sl_columns; *c; c++) {
+        char theirs[64];
+        snprintf(theirs, sizeof theirs, "%s%s", before, *c);
+        sl_opt_map_put(map, *c, theirs);
+    }
+}
+
 /* ---- Making and opening ---- */
 
 static inline sl_dsn testdb_dsn(const testdb *t)

@@ -5,7 +5,10 @@
 
 #include <pty.h>
 
-/* Runs fn with standard error on a terminal (or a pipe), and gives what it wrote. */
+#define END "(end)"
+
+/* Runs fn with standard error on a terminal (or a pipe), and gives what it wrote. A terminal hands
+ * it on when it pleases: read up to a mark. */
 static size_t written(bool terminal, void (*fn)(void), char *out, size_t room)
 {
     int ends[2];
@@ -14,15 +17,20 @@ static size_t written(bool terminal, void (*fn)(void), char *out, size_t room)
     int kept = dup(STDERR_FILENO);
     dup2(ends[1], STDERR_FILENO);
     fn();
+    fputs(END, stderr);
     fflush(stderr);
     dup2(kept, STDERR_FILENO);
     close(kept);
-    fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    ssize_t n = read(ends[0], out, room - 1);
+    size_t n = 0;
+    for (char *end = NULL; !end; end = strstr(out, END)) {
+        ssize_t got = read(ends[0], out + n, room - 1 - n);
+        assert_true(got > 0);
+        n += (size_t)got;
+        out[n] = '\0';
+    }
     close(ends[0]);
     close(ends[1]);
-    out[n > 0 ? n : 0] = '\0';
-    return n > 0 ? (size_t)n : 0;
+    return n - strlen(END);
 }
 
 static void of_a_file(void)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "db/names.h"
 
-#include "core/clock.h"
-#include "db/db.h"
-#include "unit/unit.h"
+#include "support/testdb.h"
 
 #include <ctype.h>
 
@@ -14,17 +12,6 @@ static void init(sl_names *n, const char *table, const sl_opt_map *columns)
     err = (sl_err){ 0 };
     if (sl_names_init(n, table, columns, &err) != SL_OK)
         fail_msg("%s", err.text);
-}
-
-static void map_fini(sl_opt_map *map)
-{
-    for (size_t i = 0; i < map->count; i++) {
-        free(map->names[i]);
-        free(map->values[i]);
-    }
-    free(map->names);
-    free(map->values);
-    *map = (sl_opt_map){ 0 };
 }
 
 /* What becomes of `sql`; good until the next call. */
@@ -126,7 +113,7 @@ static void bad_columns_are_refused(void **state)
         if (!strstr(err.text, rows[i][2]))
             fail_msg("%s", err.text);
         sl_names_fini(&n);
-        map_fini(&map);
+        testdb_map_fini(&map);
     }
 }
 
@@ -139,7 +126,7 @@ static void columns_may_change_places(void **state)
     sl_opt_map_put(&map, "payload", "topic");
     sl_opt_map_put(&map, "worker", LETTERS63);
     init(&n, "outbox", &map);
-    map_fini(&map); /* init has made copies */
+    testdb_map_fini(&map); /* init has made copies */
     expect(&n, "SELECT topic, o.payload, worker, id FROM x o",
            "SELECT \"payload\", o.\"topic\", \"" LETTERS63 "\", id FROM x o");
     assert_string_equal(sl_names_column(&n, "topic"), "payload");
@@ -158,7 +145,7 @@ static void two_columns_of_one_name_are_refused(void **state)
     assert_int_equal(sl_names_init(&n, "outbox", &map, &err), SL_REFUSED);
     assert_non_null(strstr(err.text, "topic and payload are both 'x'"));
     assert_null(n.table);
-    map_fini(&map);
+    testdb_map_fini(&map);
 }
 
 /* ---- What is replaced, and what is not ---- */
@@ -203,22 +190,12 @@ static void the_lanes_word_is_a_number(void **state)
     sl_names_fini(&n);
 }
 
-/* x_id for id, and so on. */
-static void map_all(sl_opt_map *map)
-{
-    for (const char *const *c = sl_columns; *c; c++) {
-        char theirs[64];
-        snprintf(theirs, sizeof theirs, "x_%s", *c);
-        sl_opt_map_put(map, *c, theirs);
-    }
-}
-
 static void every_column_can_be_renamed(void **state)
 {
     (void)state;
     sl_names n;
     sl_opt_map map = { 0 };
-    map_all(&map);
+    testdb_map_all(&map, "x_");
     assert_int_equal(map.count, 16);
     init(&n, "box", &map);
     for (const char *const *c = sl_columns; *c; c++) {
@@ -231,7 +208,7 @@ static void every_column_can_be_renamed(void **state)
         expect(&n, sql, sql); /* other words, if alike */
     }
     sl_names_fini(&n);
-    map_fini(&map);
+    testdb_map_fini(&map);
 }
 
 static void strings_comments_and_quoted_names_stay(void **state)
@@ -239,7 +216,7 @@ static void strings_comments_and_quoted_names_stay(void **state)
     (void)state;
     sl_names n;
     sl_opt_map map = { 0 };
-    map_all(&map);
+    testdb_map_all(&map, "x_");
     init(&n, "shop.box", &map);
     static const char *const same[] = {
         "'sluice_outbox id'",
@@ -262,7 +239,7 @@ static void strings_comments_and_quoted_names_stay(void **state)
     expect(&n, "a-id -id - -id", "a-\"x_id\" -\"x_id\" - -\"x_id\"");
     expect(&n, "id", "\"x_id\"");
     sl_names_fini(&n);
-    map_fini(&map);
+    testdb_map_fini(&map);
 }
 
 static void other_bytes_pass(void **state)
@@ -359,11 +336,7 @@ static void configured_names_are_always_quoted(void **state)
     (void)state;
     sl_names n;
     sl_opt_map map = { 0 };
-    for (const char *const *c = sl_columns; *c; c++) {
-        char theirs[64];
-        snprintf(theirs, sizeof theirs, "ZQ%s", *c);
-        sl_opt_map_put(&map, *c, theirs);
-    }
+    testdb_map_all(&map, "ZQ");
     init(&n, "ZQs.ZQt", &map);
     size_t replaced = 0;
     for (int round = 0; round < 20000; round++) {
@@ -379,7 +352,7 @@ static void configured_names_are_always_quoted(void **state)
     }
     assert_true(replaced > 5000);
     sl_names_fini(&n);
-    map_fini(&map);
+    testdb_map_fini(&map);
 }
 
 int main(void)

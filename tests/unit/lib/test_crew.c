@@ -122,7 +122,8 @@ static int teardown(void **state)
 
 static sl_rc start(bool rehearsed)
 {
-    return sl_crew_start(&crew, &settings, make, &opened, &stop, &log_, rehearsed, &err);
+    return sl_crew_start(&crew, &settings, make, &opened, &stop, &log_,
+                         rehearsed ? stop.fd_soon : -1, &err);
 }
 
 static void must_start(void)

@@ -38,9 +38,9 @@ static void a_file_is_created_and_lines_are_appended(void **state)
 static void what_cannot_be_opened_needs_an_operator(void **state)
 {
     (void)state;
-    refuse_sink("file:", SL_OPERATOR, "sink file: no path\nhint: file:PATH");
-    refuse_sink("file:?sync=off", SL_OPERATOR, "sink file: no path");
-    refuse_sink("file://host/path", SL_OPERATOR, "names a host\nhint: ");
+    refuse_sink("file:", SL_REFUSED, "sink file: no path\nhint: file:PATH");
+    refuse_sink("file:?sync=off", SL_REFUSED, "sink file: no path");
+    refuse_sink("file://host/path", SL_REFUSED, "names a host\nhint: ");
     refuse_sink(in_folder("file:", ""), SL_OPERATOR, "Is a directory");
     refuse_sink(in_folder("file:", "no/such"), SL_OPERATOR,
                 "No such file or directory\nhint: the file is created, but not the folder");
