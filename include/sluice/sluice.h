@@ -29,7 +29,7 @@ extern "C" {
 #define SL_API __attribute__((visibility("default")))
 #define SL_CHECK __attribute__((warn_unused_result))
 
-/* ---- Errors ---------------------------------------------------------------------------- */
+/* ---- Errors ---- */
 
 typedef enum sl_rc {
     SL_OK = 0,
@@ -65,7 +65,7 @@ SL_API SL_CHECK sl_rc sl_conf_load(sl_conf *conf, const char *path, sl_err *err)
 typedef void (*sl_log_fn)(void *ctx, const char *level, const char *line);
 SL_API void sl_conf_log(sl_conf *conf, sl_log_fn fn, void *ctx);
 
-/* ---- Push ------------------------------------------------------------------------------ */
+/* ---- Push ---- */
 
 /* A message that is to be pushed. Only topic and payload are required. */
 typedef struct sl_draft {
@@ -107,7 +107,7 @@ SL_API SL_CHECK sl_rc sl_push_sqlite(struct sqlite3 *db, const sl_conf *conf,
                                      const sl_draft *drafts, size_t count, sl_pushed *out,
                                      sl_err *err);
 
-/* ---- Messages -------------------------------------------------------------------------- */
+/* ---- Messages ---- */
 
 /* Valid until the batch it came from is ended, or until the handler returns. */
 typedef struct sl_msg sl_msg;
@@ -123,7 +123,7 @@ SL_API int64_t sl_msg_created_us(const sl_msg *m);
 SL_API int32_t sl_msg_attempt(const sl_msg *m); /* 1 at the first delivery */
 SL_API int64_t sl_msg_epoch(const sl_msg *m);   /* grows each time the message changes owner */
 
-/* ---- Pull ------------------------------------------------------------------------------ */
+/* ---- Pull ---- */
 
 typedef struct sl_puller sl_puller;
 
@@ -154,7 +154,7 @@ SL_API SL_CHECK sl_rc sl_pull_settle(sl_puller *p, sl_err *err);
 /* The same, and give back the messages without a verdict. */
 SL_API SL_CHECK sl_rc sl_pull_end(sl_puller *p, sl_err *err);
 
-/* ---- Run ------------------------------------------------------------------------------- */
+/* ---- Run ---- */
 
 typedef struct sl_runner sl_runner;
 typedef struct sl_reply sl_reply;

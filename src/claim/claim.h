@@ -4,16 +4,17 @@
  * mostly SQL; the C only orders the statements. A claim belongs to one worker, that is to one
  * thread and one connection.
  *
- *   take    fills an empty batch with at most `max` messages that this worker, and nobody else,
- * may deliver now; none is no error. Messages come in the order of their ids. hold    are they
- * still ours? Called often while the sink works; renews when that is due, and otherwise costs
- * nothing. SL_AGAIN: the claim is lost or can no longer be trusted. trusted until when
- * (sl_now_ns) messages of the batch may be sent without asking again; counted from before the
- * request that gained the claim. Checked right before each send. settle  writes every verdict
- * and lets go of the claim. SL_SENT goes from the table, SL_RETRY and SL_UNKNOWN come back
- * after their delay, SL_DEAD moves to the dead letters, SL_RELEASED comes back as if never
- * taken, SL_HELD stays as it is. What someone else has taken over meanwhile is left alone, and
- * counted in *lost.
+ *   take     fills an empty batch with at most `max` messages that this worker, and nobody
+ *            else, may deliver now; none is no error. Messages come in the order of their ids.
+ *   hold     are they still ours? Called before each send and while the sink works; renews
+ *            when that is due, and otherwise costs nothing. SL_AGAIN: the claim is lost or can
+ *            no longer be trusted.
+ *   trusted  until when (sl_now_ns) messages of the batch may be sent without asking again;
+ *            counted from before the request that gained the claim.
+ *   settle   writes every verdict and lets go of the claim. SL_SENT goes from the table,
+ *            SL_RETRY and SL_UNKNOWN come back after their delay, SL_DEAD moves to the dead
+ *            letters, SL_RELEASED comes back as if never taken, SL_HELD stays as it is. What
+ *            someone else has taken over meanwhile is left alone, and counted in *lost.
  *
  * After any failure the claim is void: close it, and the connection; what was taken comes back
  * by itself.

@@ -4,10 +4,10 @@
  * waited for. Two ways to hold what was taken:
  *
  *   transaction  the rows stay locked in an open transaction until the verdict. One write per
- *                message, and a crash frees them at once. The transaction is bounded by
- * `lease`, on both sides: the server ends one that idles longer. lease        the rows are
- * marked with an end on the database's clock and with an epoch, and the transaction is over
- * before anything is sent. Renewed after a third of it.
+ *                message, and a crash frees them at once. The transaction is bounded by `lease`,
+ *                on both sides: the server ends one that idles longer.
+ *   lease        the rows are marked with an end on the database's clock and with an epoch, and
+ *                the transaction is over before anything is sent. Renewed after a third of it.
  */
 #include "claim/claim.h"
 #include "claim/lease.h"

@@ -40,8 +40,7 @@ static const sl_opt flags[] = {
     { .name = NULL },
 };
 
-/* ---- Settling by receipt -------------------------------------------------------------------
- */
+/* ---- Settling by receipt ---- */
 
 static bool add_receipt(sl_batch *b, const char *text)
 {
@@ -101,8 +100,7 @@ static sl_rc settle_receipts(sl_claim *claim, sl_batch *b, const pull_flags *f, 
     return rc;
 }
 
-/* ---- Taking --------------------------------------------------------------------------------
- */
+/* ---- Taking ---- */
 
 static sl_rc take(sl_claim *claim, sl_batch *b, const sl_cli *cli, sl_err *err)
 {
@@ -153,8 +151,7 @@ static sl_rc take_and_print(sl_claim *claim, sl_batch *b, const sl_cli *cli, con
     return rc != SL_OK ? rc : settled;
 }
 
-/* ---- The command ---------------------------------------------------------------------------
- */
+/* ---- The command ---- */
 
 static int check_use(sl_cli *cli, sl_batch *receipts)
 {

@@ -45,8 +45,7 @@ static const sl_opt flags[] = {
     { .name = NULL },
 };
 
-/* ---- One message ---------------------------------------------------------------------------
- */
+/* ---- One message ---- */
 
 static bool read_stdin(sl_buf *out)
 {
@@ -136,8 +135,7 @@ static int push_one(sl_cli *cli, sl_db *db)
     return rc == SL_OK ? SL_EXIT_OK : sl_cli_fail(cli, sl_cli_status_of(&err), &err);
 }
 
-/* ---- Many ----------------------------------------------------------------------------------
- */
+/* ---- Many ---- */
 
 typedef struct reader {
     FILE *file;
@@ -240,8 +238,7 @@ static int push_lines(sl_cli *cli, sl_db *db)
     return status;
 }
 
-/* ---- The command ---------------------------------------------------------------------------
- */
+/* ---- The command ---- */
 
 static int check_use(sl_cli *cli)
 {

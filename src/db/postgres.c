@@ -46,7 +46,7 @@ static pg_db *pg_of(sl_db *db)
     return (pg_db *)db;
 }
 
-/* ---- Errors ------------------------------------------------------------------------------ */
+/* ---- Errors ---- */
 
 /* What to do about an SQLSTATE; longer prefixes first. Anything else is for a human. */
 static const struct {
@@ -98,7 +98,7 @@ static sl_rc fail_result(const pg_db *p, const PGresult *res, sl_err *err)
                    state, advice_for(state));
 }
 
-/* ---- Waiting ----------------------------------------------------------------------------- */
+/* ---- Waiting ---- */
 
 static sl_rc no_time_left(const pg_db *p, sl_err *err)
 {
@@ -163,7 +163,7 @@ static sl_rc next_result(pg_db *p, PGresult **out, int64_t deadline_ns, sl_err *
     return SL_OK;
 }
 
-/* ---- Parameters and rows ----------------------------------------------------------------- */
+/* ---- Parameters and rows ---- */
 
 typedef struct packed {
     int n;
@@ -231,7 +231,7 @@ static bool succeeded(const PGresult *res)
     return s == PGRES_COMMAND_OK || s == PGRES_TUPLES_OK;
 }
 
-/* ---- Running ----------------------------------------------------------------------------- */
+/* ---- Running ---- */
 
 static void statement_name(const sl_stmt *s, char name[32])
 {
@@ -399,7 +399,7 @@ static sl_rc pg_script(sl_db *db, const char *sql, sl_err *err)
     }
 }
 
-/* ---- Connecting -------------------------------------------------------------------------- */
+/* ---- Connecting ---- */
 
 static bool pg_accepts(const char *url)
 {

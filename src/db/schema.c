@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-/* ---- Reading ----------------------------------------------------------------------------- */
+/* ---- Reading ---- */
 
 typedef struct columns {
     size_t count;
@@ -113,7 +113,7 @@ sl_rc sl_schema_check(sl_db *db, const sl_names *names, sl_err *err)
     return SL_OK;
 }
 
-/* ---- Making ------------------------------------------------------------------------------ */
+/* ---- Making ---- */
 
 static sl_rc run_script(sl_db *db, const sl_names *names, const char *text, sl_err *err)
 {

@@ -31,7 +31,7 @@ static lite_db *lite_of(sl_db *db)
     return (lite_db *)db;
 }
 
-/* ---- Errors ------------------------------------------------------------------------------ */
+/* ---- Errors ---- */
 
 static sl_rc class_of(int code)
 {
@@ -70,7 +70,7 @@ static sl_rc fail_code(const lite_db *l, int code, sl_err *err)
     return sl_fail(err, class_of(code), "sqlite: %s%s", text, advice_for(text));
 }
 
-/* ---- Parameters and rows ----------------------------------------------------------------- */
+/* ---- Parameters and rows ---- */
 
 static int bind_str(sqlite3_stmt *st, int at, sl_type type, sl_str s)
 {
@@ -141,7 +141,7 @@ static sl_rc give_row(sqlite3_stmt *st, sl_call *c, sl_err *err)
     return c->row(c->ctx, cols, err);
 }
 
-/* ---- Running ----------------------------------------------------------------------------- */
+/* ---- Running ---- */
 
 static sl_rc prepare(lite_db *l, const sl_stmt *s, sqlite3_stmt **out, sl_err *err)
 {
@@ -244,7 +244,7 @@ static sl_rc lite_script(sl_db *db, const char *sql, sl_err *err)
     return code == SQLITE_OK ? SL_OK : fail_code(l, code, err);
 }
 
-/* ---- Opening ----------------------------------------------------------------------------- */
+/* ---- Opening ---- */
 
 static bool lite_accepts(const char *url)
 {

@@ -38,8 +38,7 @@ struct sl_crew {
     worker workers[];
 };
 
-/* ---- One worker's open handles ------------------------------------------------------------
- */
+/* ---- One worker's open handles ---- */
 
 typedef struct session {
     sl_db *db;
@@ -81,8 +80,7 @@ static sl_rc session_open(session *s, worker *w, int wake_fd, sl_err *err)
     return rc;
 }
 
-/* ---- The loop ------------------------------------------------------------------------------
- */
+/* ---- The loop ---- */
 
 /* Turns until told to stop, until nothing is left (drain), or until something fails. An idle
  * worker looks again after growing pauses, up to `poll`. */
@@ -154,8 +152,7 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-/* ---- The crew ------------------------------------------------------------------------------
- */
+/* ---- The crew ---- */
 
 static sl_crew *crew_new(const sl_settings *settings)
 {

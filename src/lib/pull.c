@@ -43,8 +43,7 @@ struct sl_puller {
     leases held;
 };
 
-/* ---- The keeper ----------------------------------------------------------------------------
- */
+/* ---- The keeper ---- */
 
 static void keep_list(sl_puller *p)
 {
@@ -123,8 +122,7 @@ static void *keeper_main(void *arg)
     return NULL;
 }
 
-/* ---- Opening and closing -------------------------------------------------------------------
- */
+/* ---- Opening and closing ---- */
 
 static void puller_free(sl_puller *p)
 {
@@ -202,8 +200,7 @@ void sl_pull_close(sl_puller *p)
     puller_free(p);
 }
 
-/* ---- Taking --------------------------------------------------------------------------------
- */
+/* ---- Taking ---- */
 
 /* After a failure the claim is void: connect anew. */
 static sl_rc reconnect(sl_puller *p, sl_err *err)
@@ -268,8 +265,7 @@ const sl_msg *sl_pull_msg(const sl_puller *p, size_t i)
     return i < p->batch.count ? &p->batch.msgs[i] : NULL;
 }
 
-/* ---- Verdicts ------------------------------------------------------------------------------
- */
+/* ---- Verdicts ---- */
 
 static void record(sl_puller *p, size_t i, sl_verdict v, int64_t delay_ns, const char *reason)
 {

@@ -19,8 +19,7 @@ struct sl_runner {
     sl_log log;
 };
 
-/* ---- The handler as a sink -----------------------------------------------------------------
- */
+/* ---- The handler as a sink ---- */
 
 typedef struct handler_sink {
     sl_sink base;
@@ -85,8 +84,7 @@ static sl_rc make_handler(void *runner, sl_sink **out, const sl_sink_conf *conf,
     return SL_OK;
 }
 
-/* ---- The public calls ----------------------------------------------------------------------
- */
+/* ---- The public calls ---- */
 
 sl_rc sl_run_open(sl_runner **out, const sl_conf *conf, sl_handler fn, void *ctx, sl_err *err)
 {

@@ -27,8 +27,7 @@ static sl_rc make_sink(void *ctx, sl_sink **out, const sl_sink_conf *conf, sl_er
     return sl_sink_open(out, conf, err);
 }
 
-/* ---- Reload --------------------------------------------------------------------------------
- */
+/* ---- Reload ---- */
 
 static bool same_value(const sl_opt *o, const sl_settings *a, const sl_settings *b,
                        sl_buf *a_text)
@@ -86,8 +85,7 @@ static void end_reload(node *n)
     sl_log_line(n->log, SL_LOG_INFO, "settings reloaded", NULL);
 }
 
-/* ---- Signals -------------------------------------------------------------------------------
- */
+/* ---- Signals ---- */
 
 static sl_rc catch_signals(node *n, sl_err *err)
 {
@@ -136,8 +134,7 @@ static void watch(node *n)
     }
 }
 
-/* ---- The node ------------------------------------------------------------------------------
- */
+/* ---- The node ---- */
 
 static void log_start(const node *n)
 {

@@ -4,11 +4,11 @@
  * worker and is called on its thread only; a library's own threads must not reach in here.
  *
  *   submit  borrows a message until it is settled (sl_msg_settle, exactly once). It never
- * fails: a refusal is a verdict. It may settle at once, or keep the message for `poll`. poll
- * makes progress, for at most timeout_ns, and settles what has an answer. SL_SENT means that
- * the other side confirmed it, not that it was handed over. recall  settles what is left:
- * SL_UNKNOWN if it may have gone out, SL_RELEASED if it cannot have. Afterwards the sink holds
- * no borrowed byte.
+ *           fails: a refusal is a verdict. It may settle at once, or keep it for `poll`.
+ *   poll    makes progress, for at most timeout_ns, and settles what has an answer. SL_SENT
+ *           means that the other side confirmed it, not that it was handed over.
+ *   recall  settles what is left: SL_UNKNOWN if it may have gone out, SL_RELEASED if it cannot
+ *           have. Afterwards the sink holds no borrowed byte.
  *
  * A sink sees no database.
  */

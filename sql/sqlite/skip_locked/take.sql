@@ -7,8 +7,10 @@
 SELECT f.id, f.epoch, ifnull(f.attempts, 0) + 1,
        CAST(round((julianday(f.created_at) - 2440587.5) * 86400000.0) AS INTEGER) * 1000,
        f.topic, f.entity_key, f.event_type, f.content_type, f.headers, f.payload
-  FROM (SELECT d.*, sum(ifnull(length(CAST(d.payload AS BLOB)), 0)) OVER (ORDER BY d.id ROWS UNBOUNDED PRECEDING) AS sluice_upto
-          FROM (SELECT o.*
+  FROM (SELECT d.*, sum(ifnull(length(CAST(d.payload AS BLOB)), 0))
+                    OVER (ORDER BY d.id ROWS UNBOUNDED PRECEDING) AS sluice_upto
+          FROM (SELECT o.id, o.epoch, o.attempts, o.created_at, o.topic, o.entity_key, o.event_type,
+                       o.content_type, o.headers, o.payload
                   FROM sluice_outbox o
                  WHERE (o.available_at IS NULL OR julianday(o.available_at) <= julianday('now'))
                    AND (o.leased_until IS NULL OR o.leased_until <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
