@@ -3,6 +3,7 @@
  * are. */
 #include "cli/cli.h"
 #include "cli/docs.h"
+#include "db/db.h"
 
 #include <jansson.h>
 
@@ -104,8 +105,10 @@ static int show(sl_cli *cli)
 static int check(sl_cli *cli)
 {
     sl_err err = { 0 };
+    const sl_db_ops *ignored;
 
-    if (sl_cli_load(cli, &err) != SL_OK)
+    if (sl_cli_load(cli, &err) != SL_OK ||
+        sl_db_find(&ignored, cli->settings.db, &err) != SL_OK)
         return sl_cli_fail(cli, SL_EXIT_USAGE, &err);
     if (cli->config_path)
         printf("%s: ", cli->config_path);

@@ -21,12 +21,10 @@ static int print_sql(sl_cli *cli, sl_err *err)
     sl_rc rc = sl_conf_names(&names, &cli->settings, err);
     if (rc != SL_OK)
         return sl_cli_fail(cli, SL_EXIT_USAGE, err);
-    const char *dialect = NULL;
-    for (const sl_db_ops *const *d = sl_db_all; *d; d++)
-        if ((*d)->accepts(cli->settings.db))
-            dialect = (*d)->name;
-    rc = dialect ? sl_schema_print(dialect, &names, &sql, err)
-                 : sl_fail(err, SL_OPERATOR, "no database of this build takes that URL");
+    const sl_db_ops *dialect;
+    rc = sl_db_find(&dialect, cli->settings.db, err);
+    if (rc == SL_OK)
+        rc = sl_schema_print(dialect->name, &names, &sql, err);
     if (rc == SL_OK)
         fputs(sl_buf_text(&sql), stdout);
     sl_buf_fini(&sql);

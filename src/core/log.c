@@ -173,9 +173,21 @@ static void flush_folded(sl_log *log)
     sl_buf_fini(&line);
 }
 
-/* Is this line the last one again? Remembers it if not. `last` begins with the level's digit.
- */
-static bool folds(sl_log *log, sl_log_level level, const char *sentence)
+/* FNV-1a over the value of the pair "error": another failure is another line, whoever met it. */
+static uint64_t error_hash(va_list ap)
+{
+    uint64_t h = UINT64_C(14695981039346656037);
+    for (const char *name; (name = va_arg(ap, const char *)) != NULL;) {
+        const char *value = va_arg(ap, const char *);
+        if (value && !strcmp(name, "error"))
+            for (const char *p = value; *p; p++)
+                h = (h ^ (unsigned char)*p) * UINT64_C(1099511628211);
+    }
+    return h;
+}
+
+/* Is this line the last one again? Remembers it if not. `last` begins with the level's digit. */
+static bool folds(sl_log *log, sl_log_level level, const char *sentence, uint64_t error)
 {
     char now[sizeof log->last];
     int64_t now_ns = sl_now_ns();
@@ -183,7 +195,7 @@ static bool folds(sl_log *log, sl_log_level level, const char *sentence)
     if (level > SL_LOG_WARN)
         return false; /* state changes, and the pairs say whose */
     snprintf(now, sizeof now, "%d%s", (int)level, sentence);
-    bool same = strcmp(now, log->last) == 0;
+    bool same = strcmp(now, log->last) == 0 && error == log->last_error;
     if (same && log->last_ns > now_ns - FOLD_NS) {
         log->folded++;
         return true;
@@ -192,6 +204,7 @@ static bool folds(sl_log *log, sl_log_level level, const char *sentence)
         flush_folded(log);
     memcpy(log->last, now, strlen(now) + 1);
     log->last_ns = now_ns;
+    log->last_error = error;
     return false;
 }
 
@@ -199,11 +212,14 @@ void sl_log_line(sl_log *log, sl_log_level level, const char *sentence, ...)
 {
     if (!log || !log->write || level > log->level)
         return;
+    va_list ap;
+    va_start(ap, sentence);
+    uint64_t error = error_hash(ap);
+    va_end(ap);
     pthread_mutex_lock(&log->lock);
-    if (!folds(log, level, sentence)) {
+    if (!folds(log, level, sentence, error)) {
         sl_buf line = { 0 };
         put_head(&line, log, level, sentence);
-        va_list ap;
         va_start(ap, sentence);
         for (const char *name; (name = va_arg(ap, const char *)) != NULL;) {
             const char *value = va_arg(ap, const char *);

@@ -5,7 +5,7 @@
  *
  *   sl_log_line(log, SL_LOG_WARN, "database lost", "worker", name, "error", err.text, NULL);
  *
- * A warning or an error that repeats is folded: the same level and sentence within FOLD_NS is
+ * A warning or an error that repeats is folded: the same level, sentence and "error" within FOLD_NS is
  * counted, and the count is written with the next one, or before another sentence, as repeated=N.
  */
 #ifndef SL_CORE_LOG_H
@@ -29,6 +29,7 @@ typedef struct sl_log {
     pthread_mutex_t lock;
     char last[160]; /* the sentence written last, for folding */
     int64_t last_ns;
+    uint64_t last_error; /* hash of the pair "error" of that line */
     uint64_t folded;
 } sl_log;
 

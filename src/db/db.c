@@ -24,12 +24,21 @@ static sl_rc unknown_url(const char *url, sl_err *err)
     return rc;
 }
 
-sl_rc sl_db_open(sl_db **out, const sl_dsn *dsn, sl_err *err)
+sl_rc sl_db_find(const sl_db_ops **out, const char *url, sl_err *err)
 {
     for (const sl_db_ops *const *d = sl_db_all; *d; d++)
-        if ((*d)->accepts(dsn->url))
-            return (*d)->open(out, dsn, err);
-    return unknown_url(dsn->url, err);
+        if ((*d)->accepts(url)) {
+            *out = *d;
+            return SL_OK;
+        }
+    return unknown_url(url, err);
+}
+
+sl_rc sl_db_open(sl_db **out, const sl_dsn *dsn, sl_err *err)
+{
+    const sl_db_ops *ops;
+    sl_rc rc = sl_db_find(&ops, dsn->url, err);
+    return rc == SL_OK ? ops->open(out, dsn, err) : rc;
 }
 
 void sl_db_close(sl_db *db)

@@ -146,6 +146,8 @@ struct sl_db_ops {
 extern const sl_db_ops *const sl_db_all[];
 
 const sl_db_ops *sl_db_named(const char *name); /* NULL: not in this build */
+/* By the URL. SL_OPERATOR names the databases there are. */
+SL_CHECK sl_rc sl_db_find(const sl_db_ops **out, const char *url, sl_err *err);
 SL_CHECK sl_rc sl_db_open(sl_db **out, const sl_dsn *dsn, sl_err *err);
 void sl_db_close(sl_db *db);
 

@@ -110,47 +110,54 @@ static bool decode_int(sl_val *out, const char *bytes, size_t n)
     }
 }
 
-static bool decode_bytes(sl_val *out, unsigned oid, const char *bytes, size_t n)
+bool sl_pg_reads(sl_type want, unsigned oid)
 {
-    switch (oid) {
-    case PG_JSONB: /* a version byte, then text */
-        if (n < 1 || bytes[0] != 1)
-            return false;
-        out->s = (sl_str){ bytes + 1, n - 1 };
-        return true;
-    case PG_TEXT:
-    case PG_VARCHAR:
-    case PG_BPCHAR:
-    case PG_NAME:
-    case PG_JSON:
-    case PG_BYTEA:
-        out->s = (sl_str){ bytes, n };
-        return true;
+    switch (want) {
+    case SL_T_INT8:
+        return oid == PG_INT2 || oid == PG_INT4 || oid == PG_INT8;
+    case SL_T_BOOL:
+        return oid == PG_BOOL;
+    case SL_T_TIME:
+        return oid == PG_TIMESTAMPTZ || oid == PG_TIMESTAMP;
+    case SL_T_TEXT:
+    case SL_T_BYTES:
+        return oid == PG_TEXT || oid == PG_VARCHAR || oid == PG_BPCHAR || oid == PG_NAME ||
+               oid == PG_JSON || oid == PG_JSONB || oid == PG_BYTEA;
     default:
         return false;
     }
 }
 
+static bool decode_bytes(sl_val *out, unsigned oid, const char *bytes, size_t n)
+{
+    out->s = (sl_str){ bytes, n };
+    if (oid != PG_JSONB)
+        return true;
+    /* A version byte, then text. */
+    if (n < 1 || bytes[0] != 1)
+        return false;
+    out->s = (sl_str){ bytes + 1, n - 1 };
+    return true;
+}
+
 bool sl_pg_decode(sl_val *out, sl_type want, unsigned oid, const char *bytes, size_t n)
 {
     *out = (sl_val){ .type = want };
+    if (!sl_pg_reads(want, oid))
+        return false;
     switch (want) {
     case SL_T_INT8:
-        return (oid == PG_INT2 || oid == PG_INT4 || oid == PG_INT8) &&
-               decode_int(out, bytes, n);
+        return decode_int(out, bytes, n);
     case SL_T_BOOL:
         out->i = n == 1 && bytes[0];
-        return oid == PG_BOOL;
+        return n == 1;
     case SL_T_TIME:
-        if ((oid != PG_TIMESTAMPTZ && oid != PG_TIMESTAMP) || !decode_int(out, bytes, n))
+        if (!decode_int(out, bytes, n))
             return false;
         if (__builtin_add_overflow(out->i, PG_EPOCH_US, &out->i))
             out->i = INT64_MAX; /* 'infinity' */
         return true;
-    case SL_T_TEXT:
-    case SL_T_BYTES:
-        return decode_bytes(out, oid, bytes, n);
     default:
-        return false;
+        return decode_bytes(out, oid, bytes, n);
     }
 }

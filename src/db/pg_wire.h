@@ -32,6 +32,9 @@ unsigned sl_pg_oid(sl_type type);
 /* Appends the value in binary form. */
 void sl_pg_encode(sl_buf *out, const sl_val *v);
 
+/* Can a column of that type be read as the type that a statement declares? */
+bool sl_pg_reads(sl_type want, unsigned oid);
+
 /* Reads a column of any of the types above as the type that the statement declares. The value
  * borrows the bytes. false: the two do not go together. */
 bool sl_pg_decode(sl_val *out, sl_type want, unsigned oid, const char *bytes, size_t n);

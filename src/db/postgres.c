@@ -196,6 +196,21 @@ static void pack(pg_db *p, const sl_call *c, packed *out)
     }
 }
 
+/* Also when there are no rows: a statement that is rehearsed on nothing must not fail later. */
+static sl_rc check_columns(const PGresult *res, const sl_call *c, sl_err *err)
+{
+    int n = PQnfields(res);
+    if (n != c->stmt->ncols && n > 0)
+        return sl_fail(err, SL_OPERATOR, "postgres: %s gives %d columns, not %d", c->stmt->name,
+                       n, c->stmt->ncols);
+    for (int i = 0; c->row && i < n; i++)
+        if (!sl_pg_reads(c->stmt->cols[i], PQftype(res, i)))
+            return sl_fail(err, SL_OPERATOR,
+                           "postgres: column '%s' has a type (oid %u) that cannot be read here",
+                           PQfname(res, i), PQftype(res, i));
+    return SL_OK;
+}
+
 static sl_rc give_rows(const PGresult *res, sl_call *c, sl_err *err)
 {
     int rows = PQntuples(res);
@@ -204,21 +219,19 @@ static sl_rc give_rows(const PGresult *res, sl_call *c, sl_err *err)
 
     c->affected =
         *PQcmdTuples((PGresult *)res) ? strtoll(PQcmdTuples((PGresult *)res), NULL, 10) : 0;
-    if (PQnfields(res) != ncols && PQnfields(res) > 0)
-        return sl_fail(err, SL_OPERATOR, "postgres: %s gives %d columns, not %d", c->stmt->name,
-                       PQnfields(res), ncols);
+    sl_rc rc = check_columns(res, c, err);
+    if (rc != SL_OK)
+        return rc;
     for (int r = 0; c->row && r < rows; r++) {
         for (int i = 0; i < ncols; i++) {
             cols[i] = (sl_val){ .type = c->stmt->cols[i], .null = true };
             if (!PQgetisnull(res, r, i) &&
                 !sl_pg_decode(&cols[i], c->stmt->cols[i], PQftype(res, i),
                               PQgetvalue(res, r, i), (size_t)PQgetlength(res, r, i)))
-                return sl_fail(err, SL_OPERATOR,
-                               "postgres: column '%s' has a type (oid %u) that "
-                               "cannot be read here",
-                               PQfname(res, i), PQftype(res, i));
+                return sl_fail(err, SL_OPERATOR, "postgres: column '%s' cannot be read",
+                               PQfname(res, i));
         }
-        sl_rc rc = c->row(c->ctx, cols, err);
+        rc = c->row(c->ctx, cols, err);
         if (rc != SL_OK)
             return rc;
     }

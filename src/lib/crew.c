@@ -111,7 +111,7 @@ static sl_rc work(worker *w, sl_err *err)
     if (rc != SL_OK)
         return rc;
     if (w->failures)
-        sl_log_line(w->crew->log, SL_LOG_INFO, "database is back", "worker", w->name, NULL);
+        sl_log_line(w->crew->log, SL_LOG_INFO, "turns go on", "worker", w->name, NULL);
     rc = turn_until(&s, w, err);
     session_close(&s);
     return rc;

@@ -48,14 +48,14 @@ static void chunk_add(chunk *c, const sl_draft *d)
     c->available_us[i] = d->available_at_us;
 }
 
-static sl_rc check_text(sl_str s, const char *what, size_t i, sl_err *err)
+static sl_rc check_text(sl_str s, const char *what, const char *who, sl_err *err)
 {
     if (s.p && !sl_is_utf8(s))
-        return sl_fail(err, SL_REFUSED, "message %zu: the %s is not UTF-8", i, what);
+        return sl_fail(err, SL_REFUSED, "%s: the %s is not UTF-8", who, what);
     return SL_OK;
 }
 
-static sl_rc check_texts(const sl_draft *d, size_t i, sl_err *err)
+static sl_rc check_texts(const sl_draft *d, const char *who, sl_err *err)
 {
     const struct {
         sl_str s;
@@ -70,28 +70,39 @@ static sl_rc check_texts(const sl_draft *d, size_t i, sl_err *err)
     };
     sl_rc rc = SL_OK;
     for (size_t t = 0; rc == SL_OK && t < sizeof texts / sizeof texts[0]; t++)
-        rc = check_text(texts[t].s, texts[t].what, i, err);
+        rc = check_text(texts[t].s, texts[t].what, who, err);
     return rc;
 }
 
 /* What the database would refuse too, but not every one, and without saying which message it was. */
-static sl_rc check_draft(const sl_draft *d, size_t i, sl_err *err)
+static sl_rc check_draft(const sl_draft *d, const char *who, sl_err *err)
 {
     if (!d->topic || !*d->topic)
-        return sl_fail(err, SL_REFUSED, "message %zu has no topic", i);
+        return sl_fail(err, SL_REFUSED, "%s has no topic", who);
     if (d->key && d->key_bytes > KEY_MAX_BYTES)
-        return sl_fail(err, SL_REFUSED, "message %zu: the key has %zu bytes, %d are allowed", i,
+        return sl_fail(err, SL_REFUSED, "%s: the key has %zu bytes, %d are allowed", who,
                        d->key_bytes, KEY_MAX_BYTES);
     if (d->key && memchr(d->key, '\0', d->key_bytes))
-        return sl_fail(err, SL_REFUSED, "message %zu: the key holds a NUL byte", i);
+        return sl_fail(err, SL_REFUSED, "%s: the key holds a NUL byte", who);
     if (!d->payload && d->payload_bytes)
-        return sl_fail(err, SL_REFUSED, "message %zu has a payload size but no payload", i);
+        return sl_fail(err, SL_REFUSED, "%s has a payload size but no payload", who);
     if (d->idempotency_key && !*d->idempotency_key)
-        return sl_fail(
-            err, SL_REFUSED,
-            "message %zu: the idempotency key is empty\nhint: leave it out if there is none",
-            i);
-    return check_texts(d, i, err);
+        return sl_fail(err, SL_REFUSED,
+                       "%s: the idempotency key is empty\nhint: leave it out if there is none",
+                       who);
+    return check_texts(d, who, err);
+}
+
+static sl_rc check_drafts(const sl_draft *drafts, size_t count, sl_err *err)
+{
+    sl_rc rc = SL_OK;
+    char who[40] = "the message";
+    for (size_t i = 0; rc == SL_OK && i < count; i++) {
+        if (count > 1)
+            snprintf(who, sizeof who, "message %zu", i);
+        rc = check_draft(&drafts[i], who, err);
+    }
+    return rc;
 }
 
 static sl_rc insert(sl_db *db, const chunk *c, sl_pushed *out, sl_err *err)
@@ -118,11 +129,9 @@ sl_rc sl_push_db(sl_db *db, const sl_draft *drafts, size_t count, sl_pushed *out
     sl_arena arena = { 0 };
     sl_pushed ignored;
     sl_pushed *sum = out ? out : &ignored;
-    sl_rc rc = SL_OK;
 
     *sum = (sl_pushed){ 0 };
-    for (size_t i = 0; rc == SL_OK && i < count; i++)
-        rc = check_draft(&drafts[i], i, err);
+    sl_rc rc = check_drafts(drafts, count, err);
     for (size_t i = 0; rc == SL_OK && i < count;) {
         chunk c;
         size_t bytes = 0;

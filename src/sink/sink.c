@@ -25,7 +25,7 @@ static const char *nearest_example(const char *scheme)
     return near.best ? find(near.best)->example : NULL;
 }
 
-/* Only the scheme is repeated: what comes after it may hold a password. */
+/* Only what looks like a scheme or a path is repeated: anything else may hold a password. */
 static sl_rc unknown(const char *scheme, bool has_colon, sl_err *err)
 {
     sl_buf hint = { 0 };
@@ -35,9 +35,10 @@ static sl_rc unknown(const char *scheme, bool has_colon, sl_err *err)
     sl_buf_puts(&hint, "this build has");
     for (const sl_sink_ops *const *ops = sl_sink_all; *ops; ops++)
         sl_buf_printf(&hint, "%s %s", ops == sl_sink_all ? "" : ",", (*ops)->example);
+    const char *shown = strpbrk(scheme, "=@ \t?") ? "..." : scheme;
     sl_rc rc = sl_fail(err, SL_REFUSED, "%s \"%.*s\"\nhint: %s",
                        has_colon ? "unknown sink" : "sink without a scheme:", SHOWN_BYTES,
-                       scheme, sl_buf_text(&hint));
+                       shown, sl_buf_text(&hint));
     sl_buf_fini(&hint);
     return rc;
 }

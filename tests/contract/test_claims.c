@@ -190,6 +190,24 @@ static void two_claims_share_nothing(void **state)
     assert_int_equal(testdb_count(&t), 0);
 }
 
+/* Nodes with another `hold` may work on the same table. */
+static void a_lease_counts_for_those_who_lock_too(void **state)
+{
+    (void)state;
+    testdb_fill(&t, 3, 1);
+    sl_claim_conf conf = claims_conf("n/1", SL_HOLD_LEASE);
+    worker_open(&a, &t, strategy, &conf);
+    assert_int_equal(worker_take(&a, 2), 2);
+    open_worker(&b);
+    assert_int_equal(worker_take(&b, 10), 1);
+    assert_int_equal(b.batch.msgs[0].id, 3);
+    assert_int_equal(worker_settle(&b, SL_SENT, SL_NONE), 0);
+    expire();
+    assert_int_equal(worker_take(&b, 10), 2);
+    assert_int_equal(worker_settle(&b, SL_SENT, SL_NONE), 0);
+    assert_int_equal(worker_settle(&a, SL_SENT, SL_NONE), 2);
+}
+
 static void what_a_closed_claim_held_comes_back(void **state)
 {
     (void)state;
@@ -438,6 +456,14 @@ static void a_wrong_schema_fails_the_opening(void **state)
     assert_int_equal(worker_try_open(&a, &t, strategy, &conf, SL_SEC), SL_OPERATOR);
     assert_null(a.claim);
     worker_close(&a);
+    testdb_exec(&t, "ALTER TABLE sluice_outbox_dead RENAME COLUMN oh TO last_error");
+    if (t.pg) { /* a type that cannot be read is noticed while there is no message yet */
+        testdb_exec(&t, "ALTER TABLE sluice_outbox DROP COLUMN created_at");
+        testdb_exec(&t, "ALTER TABLE sluice_outbox ADD COLUMN created_at date");
+        assert_int_equal(worker_try_open(&a, &t, strategy, &conf, SL_SEC), SL_OPERATOR);
+        assert_non_null(strstr(a.err.text, "column 'created_at' has a type"));
+        worker_close(&a);
+    }
     testdb_exec(&t, "DROP TABLE sluice_outbox");
     assert_int_equal(worker_try_open(&a, &t, strategy, &conf, SL_SEC), SL_OPERATOR);
     assert_non_null(strstr(a.err.text, "hint: create or migrate the tables"));
@@ -551,6 +577,7 @@ static int run_group(void)
         TEST(what_is_not_yet_due_is_left),
         TEST(a_message_comes_whole),
         TEST(two_claims_share_nothing),
+        TEST(a_lease_counts_for_those_who_lock_too),
         TEST(what_a_closed_claim_held_comes_back),
         TEST(sent_goes_from_the_table),
         TEST(retry_comes_back_later),

@@ -240,8 +240,8 @@ static void wait_until_blocked(void)
     assert_true(sl_now_ns() < until);
 }
 
-/* The new owner has the rows, and has not committed yet: the statement of the old one waits for it,
- * and must then judge by what it finds, not by what it saw at first. */
+/* The new owner has the rows, and has not committed yet: the statement of the old one waits for
+ * it, and must then judge by what it finds, not by what it saw at first. */
 static void what_changes_hands_meanwhile_is_lost(void **state)
 {
     (void)state;

@@ -325,11 +325,10 @@ static void what_is_touched_is_counted(void **state)
                         { .stmt = &add, .in = in },
                         { .stmt = &all },
                         { .stmt = &del, .in = three },
-                        { .stmt = &del, .in = three },
-                        { .stmt = &all },
                         { .stmt = sl_db_stmt(db, "tx/commit") },
-                        { .stmt = &all } };
-    static const int64_t want[] = { 0, 4, 4, 3, 0, 1, 0, 1 };
+                        { .stmt = &all },
+                        { .stmt = &del, .in = three } };
+    static const int64_t want[] = { 0, 4, 4, 3, 0, 1, 0 };
     for (size_t i = 0; i < COUNT(calls); i++)
         calls[i].affected = 99;
     must_run(calls, COUNT(calls)); /* in one go, the same statement several times */

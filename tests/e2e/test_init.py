@@ -349,11 +349,11 @@ def test_lanes_are_spread(sluice, db, kind):
     conn = connect(db)
     cur = conn.cursor()
     cur.execute("BEGIN")
-    sql = "INSERT INTO outbox (topic, payload, entity_key) VALUES ('t', '1', ?)"
+    insert = "INSERT INTO outbox (topic, payload, entity_key)"
     if is_postgres(db):
-        cur.execute("INSERT INTO outbox (topic, payload, entity_key) SELECT 't', '1', k FROM unnest(%s::text[]) AS k", (KEYS[kind],))
+        cur.execute(f"{insert} SELECT 't', '1', k FROM unnest(%s::text[]) AS k", (KEYS[kind],))
     else:
-        cur.executemany(sql, [(k,) for k in KEYS[kind]])
+        cur.executemany(f"{insert} VALUES ('t', '1', ?)", [(k,) for k in KEYS[kind]])
     cur.execute("COMMIT")
     conn.close()
     lanes = dict(query(db, "SELECT lane, count(*) FROM outbox GROUP BY lane"))

@@ -85,7 +85,7 @@ def test_crashed_and_away_for_a_while(sluice, own_pg):
     run.gate.open()
     run.node.wait_log("trying again")
     own_pg.start()
-    run.node.wait_log("database is back")
+    run.node.wait_log("turns go on")
     run.finish()
 
 

@@ -207,7 +207,8 @@ def test_secret_files(sluice, tmp_path, text):
 
 @pytest.mark.parametrize("url, masked", [
     (f"postgresql://user:{CANARY}@host/db", "postgresql://user:***@host/db"),
-    (f"postgresql://host/db?user=u&password={CANARY}&sslmode=require", "postgresql://host/db?user=u&password=***&sslmode=require"),
+    (f"postgresql://host/db?user=u&password={CANARY}&sslmode=require",
+     "postgresql://host/db?user=u&password=***&sslmode=require"),
     (f"postgresql://host/db?sslpassword={CANARY}", "postgresql://host/db?sslpassword=***"),
     (f"host=h password={CANARY} user=u", "host=h password=*** user=u"),
     (f"host=h password = '{CANARY} \\' x' user=u", "host=h password = *** user=u"),
@@ -313,8 +314,8 @@ def test_status(sluice, db):
 
     def status():
         return json.loads(sluice.run("status", "--json", db=db).stdout)
-    assert status() == {"table": "outbox", "schema_version": 1, "lanes": 5, "total": 0, "due": 0, "leased": 0, "scheduled": 0,
-                        "dead": 0, "lag_seconds": 0, "workers": []}
+    assert status() == {"table": "outbox", "schema_version": 1, "lanes": 5, "total": 0, "due": 0, "leased": 0,
+                        "scheduled": 0, "dead": 0, "lag_seconds": 0, "workers": []}
     commit(db, 10)
     sluice.run("push", "--topic", "later", "--delay", "1h", "1", db=db)
     held = [json.loads(line) for line in sluice.run("pull", "--batch", 3, "--node", "me \"é\"", "--lease", "1h", db=db)
@@ -327,7 +328,8 @@ def test_status(sluice, db):
     [worker] = got["workers"]
     assert (worker["worker"], worker["messages"]) == ('me "é"', 2) and 3000 < worker["lease_seconds"] <= 3600
     text = sluice.run("status", db=db).stdout
-    for line in ("table      outbox (schema version 1, 5 lanes)", "due        7", "leased     2", "scheduled  1", "dead       1"):
+    for line in ("table      outbox (schema version 1, 5 lanes)", "due        7", "leased     2", "scheduled  1",
+                 "dead       1"):
         assert line in text.splitlines()
     assert 'me "é"' in text
 

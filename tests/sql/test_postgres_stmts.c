@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every statement of sql/postgres/ on a real server: the server's own description must agree with
- * the `in:` and `out:` of the file, and the text must also run as it stands, in psql, beside a schema
- * whose words were not replaced. The one exception is `sluice_lanes`, which stands for a number and
- * is no name: there, a reader of schema/001.sql has to write one.
+ * Every statement of sql/postgres/ on a real server: the server's own description must agree
+ * with the `in:` and `out:` of the file, and the text must also run as it stands, in psql,
+ * beside a schema whose words were not replaced. The one exception is `sluice_lanes`, which
+ * stands for a number and is no name: there, a reader of schema/001.sql has to write one.
  */
 #include "support/testdb.h"
 
@@ -71,7 +71,7 @@ static void compare(const sl_stmt *s, const PGresult *d)
             fail_msg("%s: column %d is of type %u", s->name, i + 1, PQftype(d, i));
 }
 
-/* The server takes more types than it uses: each parameter must be in the text, and no other. */
+/* The server takes more types than it uses: each must be in the text, and no other. */
 static void check_parameters(const sl_stmt *s)
 {
     for (int i = 1; i <= SL_STMT_MAX; i++) {
@@ -167,7 +167,7 @@ static void every_text_runs_as_it_stands(void **state)
     assert_true(prepare_all(NULL) >= 17);
 }
 
-/* Each statement of the script that adopts a table, on one that has nothing but what it needs. */
+/* The script that adopts a table, on one that has nothing but what it needs. */
 static void adopting_runs_as_it_stands(void **state)
 {
     (void)state;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every statement of sql/sqlite/ on the real library: it is prepared, it has the parameters and the
- * columns of its `in:` and `out:`, it runs, and the text also runs as it stands beside a schema whose
- * words were not replaced. The one exception is `sluice_lanes`, which stands for a number and is no
- * name: there, a reader of schema/001.sql has to write one.
+ * Every statement of sql/sqlite/ on the real library: it is prepared, it has the parameters and
+ * the columns of its `in:` and `out:`, it runs, and the text also runs as it stands beside a
+ * schema whose words were not replaced. The one exception is `sluice_lanes`, which stands for a
+ * number and is no name: there, a reader of schema/001.sql has to write one.
  */
 #include "support/testdb.h"
 
@@ -74,8 +74,8 @@ static void bind_zero(sqlite3_stmt *st, int at, sl_type type)
     }
 }
 
-/* With all parameters NULL, or with a zero of each kind. A constraint may refuse a NULL, and so may
- * LIMIT; anything else is a mistake in the text. */
+/* With all parameters NULL, or with a zero of each kind. A constraint may refuse a NULL, and so
+ * may LIMIT; anything else is a mistake in the text. */
 static void run_once(const sl_stmt *s, sqlite3_stmt *st, bool nulls)
 {
     int code;
@@ -183,7 +183,7 @@ static void adopting_runs_as_it_stands(void **state)
 
 /* ---- Plans ---- */
 
-/* The oldest by the table's own order: no index to build, and nothing of the whole table to sort. */
+/* The oldest by the table's own order: nothing of the whole table to sort. */
 static void claims_read_in_the_order_of_the_ids(void **state)
 {
     (void)state;

@@ -183,15 +183,16 @@ static void what_does_not_go_together_is_refused(void **state)
         const char *bytes;
         size_t n;
     } rows[] = {
-        { SL_T_INT8, PG_TEXT, "12345678", 8 }, { SL_T_INT8, PG_TIMESTAMPTZ, "12345678", 8 },
+        { SL_T_INT8, PG_TEXT, "12345678", 8 },  { SL_T_INT8, PG_TIMESTAMPTZ, "12345678", 8 },
         { SL_T_INT8, 700, "1234", 4 }, /* float4 */
         { SL_T_INT8, 26, "1234", 4 },  /* oid */
-        { SL_T_INT8, PG_INT8, "1234567", 7 },  { SL_T_INT8, PG_INT8, "", 0 },
-        { SL_T_TEXT, PG_INT8, "12345678", 8 }, { SL_T_TEXT, 2950, "1234567812345678", 16 },
-        { SL_T_BYTES, PG_BOOL, "1", 1 },       { SL_T_TIME, PG_INT8, "12345678", 8 },
+        { SL_T_INT8, PG_INT8, "1234567", 7 },   { SL_T_INT8, PG_INT8, "", 0 },
+        { SL_T_TEXT, PG_INT8, "12345678", 8 },  { SL_T_TEXT, 2950, "1234567812345678", 16 },
+        { SL_T_BYTES, PG_BOOL, "1", 1 },        { SL_T_TIME, PG_INT8, "12345678", 8 },
         { SL_T_TIME, 1082, "1234", 4 }, /* date */
-        { SL_T_BOOL, PG_INT4, "1234", 4 },     { SL_T_INT8S, PG_INT8_ARRAY, "", 0 },
-        { SL_T_TEXTS, PG_TEXT_ARRAY, "", 0 },  { SL_T_BYTESS, PG_BYTEA_ARRAY, "", 0 },
+        { SL_T_BOOL, PG_BOOL, "", 0 },          { SL_T_BOOL, PG_INT4, "1234", 4 },
+        { SL_T_INT8S, PG_INT8_ARRAY, "", 0 },   { SL_T_TEXTS, PG_TEXT_ARRAY, "", 0 },
+        { SL_T_BYTESS, PG_BYTEA_ARRAY, "", 0 },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         sl_val v;

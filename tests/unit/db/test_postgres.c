@@ -105,7 +105,6 @@ static void errors_are_sorted(void **state)
         if (states[i].before)
             testdb_script(db, &t.names, states[i].before);
         sl_rc rc = run_text(0, states[i].sql);
-        /* A text that failed to parse was not prepared: the slot is still free. Else not. */
         if (rc != states[i].rc || !strstr(err.text, want))
             fail_msg("%s: %s: %s", states[i].sql, sl_rc_name(rc), err.text);
         assert_memory_equal(err.text, "postgres: ", 10);
@@ -113,7 +112,7 @@ static void errors_are_sorted(void **state)
             testdb_script(db, &t.names, states[i].after);
         assert_int_equal(int_of(1, "SELECT 42::bigint"), 42); /* still usable */
         sl_dsn dsn = testdb_dsn(&t);
-        reopen(&dsn);
+        reopen(&dsn); /* a text may have been prepared: each needs a session of its own */
     }
 }
 
@@ -375,6 +374,58 @@ static void a_colon_at_the_end_is_part_of_the_string(void **state)
     unsetenv("PGHOST");
 }
 
+/* The URL with other hosts before the server's own, or other parameters behind it. */
+static const char *url_with(const char *hosts, const char *parameters)
+{
+    static char url[700];
+    const char *at = strchr(t.url, '@') + 1;
+    snprintf(url, sizeof url, "%.*s%s%s%s", (int)(at - t.url), t.url, hosts, at, parameters);
+    return url;
+}
+
+static void of_many_hosts_one_is_enough(void **state)
+{
+    (void)state;
+    if (try_open(url_with("127.0.0.1:1,", "")) != SL_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(try_open("postgresql://x@127.0.0.1:1,127.0.0.1:2/x"), SL_AGAIN);
+    assert_non_null(strstr(err.text, "postgres: cannot connect"));
+}
+
+static void the_users_own_timeout_goes_first(void **state)
+{
+    (void)state;
+    int fd;
+    char url[100];
+    snprintf(url, sizeof url, "postgresql://x@127.0.0.1:%d/x?connect_timeout=2",
+             silent_port(&fd));
+    sl_dsn dsn = testdb_dsn(&t);
+    dsn.url = url;
+    dsn.connect_ns = 3600 * SL_SEC;
+    sl_db *other = NULL;
+    int64_t before = sl_now_ns();
+    assert_int_equal(sl_db_open(&other, &dsn, &err), SL_AGAIN);
+    assert_true(sl_now_ns() - before >= 1 * SL_SEC);
+    assert_true(sl_now_ns() - before < 20 * SL_SEC);
+    close(fd);
+}
+
+static void another_encoding_is_refused(void **state)
+{
+    (void)state;
+    char sql[160], name[40], url[600];
+    snprintf(name, sizeof name, "latin_%ld", (long)getpid());
+    snprintf(sql, sizeof sql,
+             "CREATE DATABASE %s ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0", name);
+    testdb_exec(&t, sql);
+    snprintf(url, sizeof url, "%.*s/%s", (int)(strrchr(t.url, '/') - t.url), t.url, name);
+    sl_rc rc = try_open(url);
+    snprintf(sql, sizeof sql, "DROP DATABASE %s WITH (FORCE)", name);
+    testdb_exec(&t, sql);
+    assert_int_equal(rc, SL_OPERATOR);
+    assert_non_null(strstr(err.text, "the database's encoding is LATIN1; Sluice needs UTF8"));
+}
+
 static void the_session_is_as_asked(void **state)
 {
     (void)state;
@@ -459,6 +510,10 @@ static void a_shape_that_is_not_as_declared_is_told(void **state)
     call.stmt = &numeric;
     assert_int_equal(db->ops->run(db, &call, 1, &err), SL_OPERATOR);
     assert_non_null(strstr(err.text, "column 'price' has a type (oid 1700)"));
+    /* Also where there are no rows: as when a claim is rehearsed. */
+    sl_stmt empty = testdb_stmt(db, 2, "SELECT 1.5 AS price LIMIT 0", 1, SL_T_INT8);
+    call.stmt = &empty;
+    assert_int_equal(db->ops->run(db, &call, 1, &err), SL_OPERATOR);
 }
 
 static sl_rc check_huge(void *ctx, const sl_val *cols, sl_err *e)
@@ -512,6 +567,9 @@ int main(void)
         TEST(what_cannot_be_reached_is_told),
         TEST(a_string_that_cannot_be_read_is_not_shown),
         TEST(a_colon_at_the_end_is_part_of_the_string),
+        TEST(of_many_hosts_one_is_enough),
+        TEST(the_users_own_timeout_goes_first),
+        TEST(another_encoding_is_refused),
         TEST(the_session_is_as_asked),
         TEST(notices_are_not_printed),
         TEST(results_are_binary),

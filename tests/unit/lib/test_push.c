@@ -122,6 +122,14 @@ static void a_bad_draft_is_named_before_anything_is_sent(void **state)
           "message 1: the key has 513 bytes" },
         { { .topic = "x", .key = nul, .key_bytes = 3 }, "message 1: the key holds a NUL byte" },
         { { .topic = "x", .payload_bytes = 1 }, "message 1 has a payload size but no payload" },
+        { { .topic = "x", .idempotency_key = "" }, "message 1: the idempotency key is empty" },
+        { { .topic = "x\xff" }, "message 1: the topic is not UTF-8" },
+        { { .topic = "x", .key = "\xc3", .key_bytes = 1 }, "message 1: the key is not UTF-8" },
+        { { .topic = "x", .type = "\xff" }, "message 1: the type is not UTF-8" },
+        { { .topic = "x", .content_type = "\xff" }, "message 1: the content type is not" },
+        { { .topic = "x", .headers = "\xff" }, "message 1: the headers is not" },
+        { { .topic = "x", .idempotency_key = "\xff" },
+          "message 1: the idempotency key is not" },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         fakedb f;

@@ -79,6 +79,19 @@ static void every_message_is_handled_once(void **state)
     assert_int_equal(n, 707);
 }
 
+static void a_transaction_may_hold_them(void **state)
+{
+    (void)state;
+    _Atomic int n = 0;
+    testdb_fill(&t, 100, 1);
+    set("hold", "transaction");
+    set("batch", "30");
+    open_runner(count_up, (void *)&n);
+    must_run();
+    assert_int_equal(n, 100);
+    assert_int_equal(testdb_count(&t), 0);
+}
+
 static sl_verdict by_id(void *ctx, const sl_msg *m, sl_reply *reply)
 {
     (void)ctx;
@@ -251,13 +264,10 @@ static int on(const char *name)
     dialect = name;
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(every_message_is_handled_once),
-        TEST(each_verdict_is_written),
-        TEST(a_long_reason_is_cut),
-        TEST(handlers_run_side_by_side),
-        TEST(a_stop_finishes_what_is_in_hand),
-        TEST(a_stop_wakes_an_idle_runner),
-        TEST(contradictions_fail_the_opening),
+        TEST(every_message_is_handled_once), TEST(a_transaction_may_hold_them),
+        TEST(each_verdict_is_written),       TEST(a_long_reason_is_cut),
+        TEST(handlers_run_side_by_side),     TEST(a_stop_finishes_what_is_in_hand),
+        TEST(a_stop_wakes_an_idle_runner),   TEST(contradictions_fail_the_opening),
         TEST(a_missing_table_fails_the_run),
     };
     return cmocka_run_group_tests_name(name, tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The node in this process, under real signals. What it does to messages when it is killed, and the
- * second TERM, are for tests/e2e. */
+/* The node in this process, under real signals. What it does to messages when it is killed, and
+ * the second TERM, are for tests/e2e. */
 #include "node/node.h"
 
 #include "sink/sink.h"
