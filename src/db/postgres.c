@@ -11,6 +11,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "db/db.h"
+#include "db/pg_url.h"
 #include "db/pg_wire.h"
 
 #include <assert.h>
@@ -565,45 +566,10 @@ static pg_db *new_db(PGconn *pg, bool adopted, const sl_names *names)
     return p;
 }
 
-/* A host with a port that is no number: the port is half a password. */
-static bool has_odd_port(const char *hosts, const char *end)
-{
-    for (const char *p = hosts; p < end;) {
-        const char *stop = memchr(p, ',', (size_t)(end - p));
-        stop = stop ? stop : end;
-        const char *name_end = *p == '[' ? memchr(p, ']', (size_t)(stop - p)) : p;
-        const char *colon = name_end ? memchr(name_end, ':', (size_t)(stop - name_end)) : NULL;
-        if (*p == '[' && !name_end)
-            return true;
-        if (colon && colon + 1 + strspn(colon + 1, "0123456789") < stop)
-            return true;
-        p = stop + 1;
-    }
-    return false;
-}
-
-/* A URL whose password holds a character that should have been escaped: libpq would take a part of
- * it for a host, and say so in its messages. */
-static bool has_raw_password(const char *url)
-{
-    const char *authority = strstr(url, "://");
-    if (!authority)
-        return false;
-    authority += 3;
-    const char *end = authority + strcspn(authority, "/?#");
-    const char *path_end = authority + strcspn(authority, "?");
-    const char *at = memchr(authority, '@', (size_t)(end - authority));
-    if (at && memchr(at + 1, '@', (size_t)(end - at - 1)))
-        return true;
-    if (end < path_end && memchr(end, '@', (size_t)(path_end - end)))
-        return true;
-    return has_odd_port(at ? at + 1 : authority, end);
-}
-
 /* libpq's own complaint may quote a part of the password. */
 static sl_rc check_conninfo(const char *url, sl_err *err)
 {
-    if (has_raw_password(url))
+    if (sl_pg_url_is_torn(url))
         return sl_fail(
             err, SL_OPERATOR,
             "postgres: the URL cannot be read: what stands for host and port is none\n"
