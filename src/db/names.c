@@ -18,9 +18,10 @@ const char *const sl_columns[] = {
     "last_error", "leased_until",    "epoch",      "worker",       NULL,
 };
 
+/* Not isalpha: what a letter is must not depend on the locale of the program around us. */
 static bool word_char(char c, bool first)
 {
-    return isalpha((unsigned char)c) || c == '_' ||
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
            (!first && (isdigit((unsigned char)c) || c == '$'));
 }
 

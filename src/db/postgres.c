@@ -54,6 +54,8 @@ static const struct {
     const char *prefix;
     sl_rc rc;
 } classes[] = {
+    { "0A000",
+      SL_AGAIN }, /* a cached plan must not change its type: connect and prepare anew */
     { "57014", SL_AGAIN }, /* statement cancelled or timed out */
     { "55P03", SL_AGAIN }, /* lock not available */
     { "25006", SL_AGAIN }, /* read only: we are on a standby, or a failover is under way */

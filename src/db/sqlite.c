@@ -264,7 +264,11 @@ static sl_rc refuse_network(const char *path, sl_err *err)
         { 0xff534d42, "CIFS" },
     };
     struct statfs fs;
-    if (statfs(path, &fs) != 0)
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? sl_strndup(path, (size_t)(slash - path) + 1) : sl_strdup(".");
+    bool known = statfs(path, &fs) == 0 || statfs(folder, &fs) == 0; /* it may be a new file */
+    free(folder);
+    if (!known)
         return SL_OK; /* opening it will tell */
     for (size_t i = 0; i < sizeof remote / sizeof remote[0]; i++)
         if ((uint32_t)fs.f_type == (uint32_t)remote[i].type)

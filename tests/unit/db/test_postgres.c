@@ -79,7 +79,7 @@ static const struct {
     { "42703", SL_OPERATOR, NULL, "SELECT hope FROM sluice_outbox", NULL },
     { "42601", SL_OPERATOR, NULL, "SELEC 1", NULL },
     { "42501", SL_OPERATOR, "SET ROLE pg_monitor", "DELETE FROM sluice_outbox", "RESET ROLE" },
-    { "0A000", SL_OPERATOR, NULL, RAISE("0A000"), NULL },
+    { "0A000", SL_AGAIN, NULL, RAISE("0A000"), NULL },
     { "XX000", SL_OPERATOR, NULL, RAISE("XX000"), NULL },
     { "25006", SL_AGAIN, "SET default_transaction_read_only = on", "DELETE FROM sluice_outbox",
       "RESET default_transaction_read_only" },
