@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
+#include "db/db.h"
 
 #include "unit/cli/capture.h"
 
@@ -81,6 +82,10 @@ static void show_has_json(void **state)
 static void check_says_ok_or_what_is_wrong(void **state)
 {
     (void)state;
+    setenv("SLUICE_DB", "nonsense:x", 1);
+    assert_int_equal(run("check", NULL, NULL), 2);
+    assert_non_null(strstr(errors.text, "'nonsense'"));
+    setenv("SLUICE_DB", sl_db_all[0]->example, 1); /* of a database that this build has */
     assert_int_equal(run("check", NULL, NULL), 0);
     assert_string_equal(out.text, "OK\n");
     setenv("SLUICE_WORKERS", "many", 1);

@@ -195,6 +195,7 @@ static bool has_null_sink(void)
     for (const sl_sink_ops *const *s = sl_sink_all; *s; s++)
         if (!strcmp((*s)->scheme, "null"))
             return true;
+    print_message("skipped: this build has no sink null:\n");
     return false;
 }
 
