@@ -24,7 +24,7 @@ valgrind: ## every test, C and end-to-end, under valgrind
 	@$(DEPS) check
 	@tests/run-all --only valgrind --full
 
-bench: ## measure; results go to bench/results
+bench: ## measure against bare loops of the same SQL; bench/run --save keeps the result
 	@$(DEPS) bench
 	@$(MAKE) --no-print-directory all
 	@bench/run
