@@ -7,7 +7,7 @@ import time
 import pytest
 
 from checker import check, commit, dead_letters, delivery, Record
-from harness import is_postgres, query, scaled, wait_until
+from harness import PATIENCE, is_postgres, query, scaled, wait_until
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_a_receipt_works_once(sluice, box, pull):
 def test_a_lease_ends(sluice, box, pull):
     """Then the message is someone else's, and the old receipt is worth nothing."""
     commit(box, 2)
-    old = pull("--lease", "1s", "--node", "slow")
+    old = pull("--lease", f"{int(1000 * PATIENCE)}ms", "--node", "slow")  # longer than the next pull takes to start
     assert pull() == []
     wait_until(lambda: leases_ended(box), 10, "the end of the lease")
     new = pull("--node", "next", "--lease", "1h")
