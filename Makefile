@@ -5,6 +5,7 @@ LIBDIR ?= lib
 DESTDIR ?=
 DEPS ?= tools/install-deps # `make DEPS=true` installs nothing
 MESON ?= meson
+MINUTES ?= 60
 
 all: ## build the program: build/sluice
 	@$(DEPS) build
@@ -29,6 +30,10 @@ bench: ## measure against bare loops of the same SQL; bench/run --save keeps the
 	@$(MAKE) --no-print-directory all
 	@bench/run
 
+torture: ## an hour of kills, pauses and restarts; MINUTES=60 SEED=1 ONLY=lanes/ring,guard
+	@$(DEPS) check
+	@tests/torture/torture.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
+
 # LIBDIR is said because Meson's guess depends on what else is installed: without dpkg-dev it is
 # lib64, where nothing on Debian looks.
 install: all ## to DESTDIR/PREFIX
@@ -46,4 +51,4 @@ clean: ## remove every build folder
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-.PHONY: all demo check valgrind bench install fmt clean help
+.PHONY: all demo check valgrind bench torture install fmt clean help

@@ -20,6 +20,7 @@ typedef struct task {
     pthread_t thread;
     const bench_options *options;
     bench_drain_fn drain;
+    int connection;
     int64_t messages;
 } task;
 
@@ -63,8 +64,12 @@ char *bench_sql(const bench_options *o, const char *dialect, const char *name)
     if (!f)
         bench_die("out of memory");
     const char *p = text;
-    for (const char *at; (at = strstr(p, TABLE_WORD)); p = at + strlen(TABLE_WORD))
-        fprintf(f, "%.*s\"%s\"", (int)(at - p), p, o->table);
+    for (const char *at; (at = strstr(p, TABLE_WORD));) {
+        const char *side = at + strlen(TABLE_WORD); /* "_lanes" and the like */
+        size_t bytes = strspn(side, "abcdefghijklmnopqrstuvwxyz_");
+        fprintf(f, "%.*s\"%s%.*s\"", (int)(at - p), p, o->table, (int)bytes, side);
+        p = side + bytes;
+    }
     fputs(p, f);
     fclose(f);
     free(text);
@@ -133,7 +138,7 @@ static double now_s(void)
 static void *run_task(void *arg)
 {
     task *t = arg;
-    t->messages = t->drain(t->options);
+    t->messages = t->drain(t->options, t->connection);
     return NULL;
 }
 
@@ -145,7 +150,7 @@ int bench_main(int argc, char **argv, bench_drain_fn drain)
 
     pthread_barrier_init(&ready, NULL, (unsigned)o.connections + 1);
     for (int i = 0; i < o.connections; i++) {
-        tasks[i] = (task){ .options = &o, .drain = drain };
+        tasks[i] = (task){ .options = &o, .drain = drain, .connection = i };
         if (pthread_create(&tasks[i].thread, NULL, run_task, &tasks[i]) != 0)
             bench_die("cannot start a thread");
     }

@@ -22,9 +22,9 @@ typedef struct bench_options {
     bool lease;
 } bench_options;
 
-/* Drains the table on one connection and returns how many messages went. Connects and prepares
- * first, then calls bench_ready(), from which on the time counts. */
-typedef int64_t (*bench_drain_fn)(const bench_options *o);
+/* Drains the table on one connection, counted from 0, and returns how many messages went.
+ * Connects and prepares first, then calls bench_ready(), from which on the time counts. */
+typedef int64_t (*bench_drain_fn)(const bench_options *o, int connection);
 
 void bench_ready(void);
 

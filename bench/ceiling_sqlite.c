@@ -104,11 +104,12 @@ static void close_all(lite *l)
     free(l->epochs);
 }
 
-static int64_t drain(const bench_options *o)
+static int64_t drain(const bench_options *o, int connection)
 {
     lite l = { 0 };
     int64_t messages = 0;
     int64_t n;
+    (void)connection;
     open_prepared(&l, o);
     bench_ready();
     do {

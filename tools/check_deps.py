@@ -14,13 +14,14 @@ BELOW = {
     "core": [],
     "db": ["core"],
     "format": ["core"],
-    "claim": ["db", "core"],
+    "member": ["db", "core"],
+    "claim": ["member", "db", "core"],
     "sink": ["format", "core"],
-    "relay": ["claim", "sink", "db", "format", "core"],
-    "lib": ["relay", "claim", "sink", "db", "format", "core"],
-    "node": ["lib", "relay", "claim", "sink", "db", "format", "core"],
-    "web": ["lib", "relay", "claim", "sink", "db", "format", "core"],
-    "cli": ["node", "lib", "relay", "claim", "sink", "db", "format", "core"],
+    "relay": ["claim", "member", "sink", "db", "format", "core"],
+    "lib": ["relay", "claim", "member", "sink", "db", "format", "core"],
+    "node": ["lib", "relay", "claim", "member", "sink", "db", "format", "core"],
+    "web": ["lib", "relay", "claim", "member", "sink", "db", "format", "core"],
+    "cli": ["node", "lib", "relay", "claim", "member", "sink", "db", "format", "core"],
 }
 
 # Library headers and the only files or folders (with a slash at the end) that may include them.
@@ -29,6 +30,7 @@ LIBRARIES = {
     "sqlite3.h": ["db/sqlite.c"],
     "jansson.h": ["cli/"],
     "yaml.h": ["lib/settings_yaml.c"],
+    "xxhash.h": ["core/keymap.c", "member/ring.c"],
 }
 
 GENERATED = ["version.h"]  # by Meson, in the build folder

@@ -16,6 +16,8 @@
  *            letters, SL_RELEASED comes back as if never taken, SL_HELD stays as it is. What
  *            someone else has taken over meanwhile is left alone, and counted in *lost.
  *
+ *   peek     is there anything to do, for anyone? For those that have found nothing.
+ *
  * After any failure the claim is void: close it, and the connection; what was taken comes back
  * by itself.
  */
@@ -25,6 +27,7 @@
 #include "core/batch.h"
 #include "core/err.h"
 #include "db/db.h"
+#include "member/lanes.h"
 
 typedef enum sl_hold { SL_HOLD_LEASE, SL_HOLD_TRANSACTION } sl_hold;
 
@@ -35,6 +38,8 @@ typedef struct sl_claim_conf {
     sl_hold hold;
     int64_t retry_base_ns; /* delay after the first failure; doubles */
     int64_t retry_max_ns;
+    sl_lanes *lanes; /* what the node owns: for a strategy that `owns_lanes` */
+    int64_t workers; /* that share them */
 } sl_claim_conf;
 
 typedef struct sl_claim_ops sl_claim_ops;
@@ -44,8 +49,10 @@ typedef struct sl_claim {
 } sl_claim; /* a strategy's struct begins with it */
 
 struct sl_claim_ops {
-    const char *name; /* "skip-locked" */
-    bool ordered;     /* keeps the order of a key */
+    const char *name;    /* "skip-locked" */
+    bool ordered;        /* keeps the order of a key */
+    bool owns_lanes;     /* the claim is on lanes, and the node's */
+    bool in_transaction; /* holds its claim by an open transaction, whatever `hold` says */
     /* Prepares every statement it will need: a wrong schema fails here, not at 3 a.m. The
      * connection stays the caller's. */
     SL_CHECK sl_rc (*open)(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl_err *err);
@@ -53,6 +60,14 @@ struct sl_claim_ops {
     SL_CHECK sl_rc (*hold)(sl_claim *c, const sl_batch *b, sl_err *err);
     int64_t (*trusted_ns)(const sl_claim *c);
     SL_CHECK sl_rc (*settle)(sl_claim *c, sl_batch *b, size_t *lost, sl_err *err);
+    /* Renews claims by id and epoch from another connection, for a caller who keeps them for long;
+     * NULL: that cannot be. SL_AGAIN: lost. */
+    SL_CHECK sl_rc (*renew)(sl_db *db, const int64_t *ids, const int64_t *epochs, size_t n,
+                            int64_t lease_ns, sl_err *err);
+    /* For a batch that was taken over another connection, and of which at least id, epoch and `last`
+     * are known; one epoch only. To be called before its settle. NULL: not needed. */
+    SL_CHECK sl_rc (*adopt)(sl_claim *c, sl_batch *b, sl_err *err);
+    SL_CHECK sl_rc (*peek)(sl_claim *c, bool *any, sl_err *err);
     void (*close)(sl_claim *c);
 };
 

@@ -1,94 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "claim/settle.h"
 
-#include "core/clock.h"
-#include "core/utf8.h"
-
-#include <assert.h>
-
-enum { REASON_MAX_BYTES = 500 };
-
-/* The messages of one kind of verdict, as the arrays that a statement takes. */
-typedef struct group {
-    size_t n;
-    int64_t *ids, *epochs, *delays_us;
-    sl_str *reasons;
-} group;
-
-static void group_init(group *g, sl_arena *a, size_t room)
-{
-    g->n = 0;
-    g->ids = sl_arena_alloc(a, room * sizeof *g->ids);
-    g->epochs = sl_arena_alloc(a, room * sizeof *g->epochs);
-    g->delays_us = sl_arena_alloc(a, room * sizeof *g->delays_us);
-    g->reasons = sl_arena_alloc(a, room * sizeof *g->reasons);
-}
-
-/* A reason comes from outside and goes into a text column: bounded, printable, and never the
- * cause of a second failure. */
-static sl_str clean_reason(sl_arena *a, sl_str reason)
-{
-    if (!reason.p)
-        return SL_NONE;
-    if (reason.n > REASON_MAX_BYTES)
-        reason.n = REASON_MAX_BYTES;
-    size_t good = sl_utf8_prefix(reason);
-    char *p = sl_arena_alloc(a, reason.n + 1);
-    for (size_t i = 0; i < reason.n; i++) {
-        unsigned char c = (unsigned char)reason.p[i];
-        bool control = c < 0x20 || c == 0x7f;
-        p[i] = control ? ' ' : c >= 0x80 && i >= good ? '?' : (char)c;
-    }
-    p[reason.n] = '\0';
-    return (sl_str){ p, reason.n };
-}
-
-static void group_add(group *g, sl_arena *a, const sl_msg *m, const sl_settle_how *how)
-{
-    int64_t delay_ns = m->delay_ns;
-    if (delay_ns < 0)
-        delay_ns = sl_backoff_ns((unsigned)m->attempt, how->retry_base_ns, how->retry_max_ns);
-    g->ids[g->n] = m->id;
-    g->epochs[g->n] = m->epoch;
-    g->delays_us[g->n] = delay_ns / 1000;
-    g->reasons[g->n] = clean_reason(a, m->reason);
-    g->n++;
-}
-
-typedef struct groups {
-    group sent, retry, dead, released;
-} groups;
-
-static group *group_of(groups *all, sl_verdict v)
-{
-    switch (v) {
-    case SL_SENT:
-        return &all->sent;
-    case SL_RETRY:
-    case SL_UNKNOWN: /* at least once: it may arrive twice, never not at all */
-        return &all->retry;
-    case SL_DEAD:
-        return &all->dead;
-    case SL_RELEASED:
-        return &all->released;
-    default:
-        return NULL; /* held */
-    }
-}
-
-static void sort_out(groups *all, sl_batch *b, const sl_settle_how *how)
-{
-    group_init(&all->sent, &b->arena, b->count);
-    group_init(&all->retry, &b->arena, b->count);
-    group_init(&all->dead, &b->arena, b->count);
-    group_init(&all->released, &b->arena, b->count);
-    for (size_t i = 0; i < b->count; i++) {
-        assert(b->msgs[i].verdict != SL_PENDING);
-        group *g = group_of(all, b->msgs[i].verdict);
-        if (g)
-            group_add(g, &b->arena, &b->msgs[i], how);
-    }
-}
+#include "claim/verdicts.h"
 
 /* The statements to run, with room for their parameters. */
 typedef struct plan {
@@ -99,7 +12,7 @@ typedef struct plan {
     const sl_call *copy; /* to the dead letters: counted when the same rows are deleted */
 } plan;
 
-static void add_call(plan *p, sl_db *db, const char *stmt, const group *g)
+static void add_call(plan *p, sl_db *db, const char *stmt, const sl_group *g)
 {
     sl_val *in = p->in[p->used++];
     in[0] = sl_ints(g->ids, g->n);
@@ -108,7 +21,7 @@ static void add_call(plan *p, sl_db *db, const char *stmt, const group *g)
     p->expected += g->n;
 }
 
-static void add_retry(plan *p, sl_db *db, const group *g, bool attempt_counted)
+static void add_retry(plan *p, sl_db *db, const sl_group *g, bool attempt_counted)
 {
     add_call(p, db, "settle/retry", g);
     sl_val *in = p->in[p->used - 1];
@@ -118,7 +31,7 @@ static void add_retry(plan *p, sl_db *db, const group *g, bool attempt_counted)
 }
 
 /* Copy, then delete; the copy locks the rows. */
-static void add_bury(plan *p, sl_db *db, const group *g, bool attempt_counted)
+static void add_bury(plan *p, sl_db *db, const sl_group *g, bool attempt_counted)
 {
     add_call(p, db, "settle/bury", g);
     p->in[p->used - 1][2] = sl_texts(g->reasons, g->n);
@@ -133,7 +46,7 @@ static void add_tx(plan *p, sl_db *db, const char *stmt)
     p->calls[p->n++] = (sl_call){ .stmt = sl_db_stmt(db, stmt) };
 }
 
-static void make_plan(plan *p, sl_db *db, const groups *all, const sl_settle_how *how)
+static void make_plan(plan *p, sl_db *db, const sl_groups *all, const sl_settle_how *how)
 {
     /* A released message needs no statement where the end of the transaction releases it. */
     bool release = all->released.n && !how->in_transaction;
@@ -156,10 +69,10 @@ static void make_plan(plan *p, sl_db *db, const groups *all, const sl_settle_how
 sl_rc sl_settle_write(sl_db *db, sl_batch *b, const sl_settle_how *how, size_t *lost,
                       sl_err *err)
 {
-    groups all;
+    sl_groups all;
     plan p = { .n = 0 };
     *lost = 0;
-    sort_out(&all, b, how);
+    sl_groups_make(&all, b, how->retry_base_ns, how->retry_max_ns);
     make_plan(&p, db, &all, how);
     if (p.n == 0)
         return SL_OK;
@@ -176,7 +89,7 @@ sl_rc sl_settle_write(sl_db *db, sl_batch *b, const sl_settle_how *how, size_t *
 
 sl_rc sl_settle_rehearse(sl_db *db, sl_err *err)
 {
-    group none = { 0 };
+    sl_group none = { 0 };
     plan p = { .n = 0 };
     add_tx(&p, db, "tx/begin");
     add_retry(&p, db, &none, true);

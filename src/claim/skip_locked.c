@@ -11,6 +11,7 @@
  */
 #include "claim/claim.h"
 #include "claim/lease.h"
+#include "claim/ordered.h"
 #include "claim/rows.h"
 #include "claim/settle.h"
 #include "core/clock.h"
@@ -152,6 +153,11 @@ static sl_rc skip_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl_
     return rc;
 }
 
+static sl_rc skip_peek(sl_claim *base, bool *any, sl_err *err)
+{
+    return sl_ordered_peek(skip_of(base)->db, "skip_locked/peek", any, err);
+}
+
 const sl_claim_ops sl_claim_skip_locked = {
     .name = "skip-locked",
     .ordered = false,
@@ -160,5 +166,7 @@ const sl_claim_ops sl_claim_skip_locked = {
     .hold = skip_hold,
     .trusted_ns = skip_trusted,
     .settle = skip_settle,
+    .renew = sl_lease_renew,
+    .peek = skip_peek,
     .close = skip_close,
 };

@@ -32,6 +32,24 @@ static int print_sql(sl_cli *cli, sl_err *err)
     return rc == SL_OK ? SL_EXIT_OK : sl_cli_fail(cli, SL_EXIT_FAILED, err);
 }
 
+/* A number that was asked for and that the table has not must not pass for granted. */
+static sl_rc check_lanes(const sl_cli *cli, sl_cli_db *d, sl_err *err)
+{
+    sl_schema have;
+    if (!sl_settings_given(&cli->settings, "lanes"))
+        return SL_OK;
+    sl_rc rc = sl_schema_read(d->db, &d->names, &have, err);
+    if (rc != SL_OK || have.version == 0 || have.version > SL_SCHEMA_VERSION ||
+        have.lanes == cli->settings.lanes)
+        return rc;
+    return sl_fail(
+        err, SL_OPERATOR,
+        "table '%s' has %lld lanes, not %lld\nhint: change their number with 'sluice "
+        "lanes --set %lld', or leave 'lanes' out",
+        cli->settings.table, (long long)have.lanes, (long long)cli->settings.lanes,
+        (long long)cli->settings.lanes);
+}
+
 static void report(const sl_cli *cli, const sl_schema_done *d)
 {
     const char *table = cli->settings.table;
@@ -62,6 +80,8 @@ static int run(sl_cli *cli)
         return print_sql(cli, &err);
     sl_rc rc = sl_cli_open(&d, cli, true, &err);
     if (rc == SL_OK)
+        rc = check_lanes(cli, &d, &err);
+    if (rc == SL_OK)
         rc = sl_schema_init(d.db, &d.names, &done, &err);
     if (rc == SL_OK)
         report(cli, &done);
@@ -73,16 +93,18 @@ const sl_cmd sl_cmd_init = {
     .name = "init",
     .summary = "create or migrate the tables",
     .synopsis = "sluice init [--db URL] [--table NAME] [--lanes N] [--print]",
-    .details = "Creates the outbox table and its side tables, adopts a table that is there "
-               "already (adding "
-               "the columns that it lacks), or migrates an older one; in one transaction, "
-               "harmless when there "
-               "is nothing to do and when several nodes do it at once.\n"
-               "\n"
-               "Examples:\n"
-               "  sluice init\n"
-               "  sluice init --db postgresql://owner@db/shop --table app.outbox\n"
-               "  sluice init --db postgresql: --print > migrations/0042_outbox.sql\n",
+    .details =
+        "Creates the outbox table and its side tables, adopts a table that is there "
+        "already (adding "
+        "the columns that it lacks), or migrates an older one; in one transaction, "
+        "harmless when there "
+        "is nothing to do and when several nodes do it at once. The number of lanes of a "
+        "table that is there stays; sluice lanes --set changes it.\n"
+        "\n"
+        "Examples:\n"
+        "  sluice init\n"
+        "  sluice init --db postgresql://owner@db/shop --table app.outbox\n"
+        "  sluice init --db postgresql: --print > migrations/0042_outbox.sql\n",
     .groups = SL_FOR_DB | SL_FOR_INIT,
     .opts = flags,
     .own_bytes = sizeof(init_flags),

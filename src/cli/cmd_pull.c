@@ -10,6 +10,7 @@
 #include "core/clock.h"
 #include "format/format.h"
 #include "lib/conf.h"
+#include "member/nodes.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -42,13 +43,25 @@ static const sl_opt flags[] = {
 
 /* ---- Settling by receipt ---- */
 
-static bool add_receipt(sl_batch *b, const char *text)
+/* A receipt ends as its strategy wants it: ordered ones say whether the key may go to others with it. */
+enum { LAST_OF_KEY = '.', MORE_OF_KEY = '+' };
+
+typedef struct receipts {
+    sl_batch ordered, plain;
+} receipts;
+
+static bool add_receipt(receipts *r, const char *text)
 {
     int64_t id, epoch;
     int end = 0;
-    if (sscanf(text, "%" SCNd64 ":%" SCNd64 "%n", &id, &epoch, &end) != 2 || text[end] != '\0')
+    if (sscanf(text, "%" SCNd64 ":%" SCNd64 "%n", &id, &epoch, &end) != 2)
         return false;
-    sl_msg *m = sl_batch_add(b);
+    bool last = text[end] == LAST_OF_KEY;
+    bool ordered = last || text[end] == MORE_OF_KEY;
+    if (text[end + ordered] != '\0')
+        return false;
+    sl_msg *m = sl_batch_add(ordered ? &r->ordered : &r->plain);
+    m->last = last;
     m->id = id;
     m->epoch = epoch;
     m->attempt = 1;
@@ -56,7 +69,7 @@ static bool add_receipt(sl_batch *b, const char *text)
 }
 
 /* Receipts as arguments, or one a line on standard input. */
-static int read_receipts(sl_cli *cli, sl_batch *b)
+static int read_receipts(sl_cli *cli, receipts *b)
 {
     char line[128];
     for (int i = 0; i < cli->argc; i++) {
@@ -73,8 +86,9 @@ static int read_receipts(sl_cli *cli, sl_batch *b)
                     cli, "standard input, line %ld: not a receipt\nhint: ID:EPOCH", n);
         }
     }
-    return b->count ? SL_EXIT_OK
-                    : sl_cli_usage(cli, "which messages?\nhint: give their receipts, or -");
+    return b->ordered.count + b->plain.count
+               ? SL_EXIT_OK
+               : sl_cli_usage(cli, "which messages?\nhint: give their receipts, or -");
 }
 
 static void judge(sl_batch *b, const pull_flags *f)
@@ -86,17 +100,65 @@ static void judge(sl_batch *b, const pull_flags *f)
     }
 }
 
-static sl_rc settle_receipts(sl_claim *claim, sl_batch *b, const pull_flags *f, sl_err *err)
+static int by_epoch(const void *a, const void *b)
+{
+    const sl_msg *x = a;
+    const sl_msg *y = b;
+    if (x->epoch != y->epoch)
+        return x->epoch < y->epoch ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* The receipts of one pull, that is of one epoch. */
+static sl_rc settle_some(sl_claim *claim, const sl_msg *v, size_t n, const pull_flags *f,
+                         size_t *lost, sl_err *err)
+{
+    sl_batch part;
+    size_t missing = 0;
+    sl_batch_init(&part);
+    for (size_t i = 0; i < n; i++)
+        *sl_batch_add(&part) = v[i];
+    sl_rc rc = claim->ops->adopt ? claim->ops->adopt(claim, &part, err) : SL_OK;
+    judge(&part, f);
+    if (rc == SL_OK)
+        rc = claim->ops->settle(claim, &part, &missing, err);
+    *lost += missing;
+    sl_batch_fini(&part);
+    return rc;
+}
+
+/* All receipts of one strategy. */
+static sl_rc settle_by(const sl_claim_ops *strategy, const sl_claim_conf *conf, sl_db *db,
+                       sl_batch *b, const pull_flags *f, size_t *lost, sl_err *err)
+{
+    sl_claim *claim = NULL;
+    if (b->count == 0)
+        return SL_OK;
+    sl_rc rc = strategy->open(&claim, db, conf, err);
+    qsort(b->msgs, b->count, sizeof *b->msgs, by_epoch);
+    for (size_t i = 0, end; rc == SL_OK && i < b->count; i = end) {
+        for (end = i + 1; end < b->count && b->msgs[end].epoch == b->msgs[i].epoch; end++)
+            ;
+        rc = settle_some(claim, &b->msgs[i], end - i, f, lost, err);
+    }
+    if (claim)
+        claim->ops->close(claim);
+    return rc;
+}
+
+static sl_rc settle_receipts(const sl_claim_conf *conf, sl_db *db, receipts *r,
+                             const pull_flags *f, sl_err *err)
 {
     size_t lost = 0;
-    judge(b, f);
-    sl_rc rc = claim->ops->settle(claim, b, &lost, err);
+    sl_rc rc = settle_by(sl_claim_named("guard"), conf, db, &r->ordered, f, &lost, err);
+    if (rc == SL_OK)
+        rc = settle_by(sl_claim_named("skip-locked"), conf, db, &r->plain, f, &lost, err);
     if (rc == SL_OK && lost > 0)
         return sl_fail(
             err, SL_REFUSED,
             "%zu of %zu messages are no longer yours: their lease ended and someone else "
             "took them, or they were settled before; the others are settled",
-            lost, b->count);
+            lost, r->ordered.count + r->plain.count);
     return rc;
 }
 
@@ -117,13 +179,14 @@ static sl_rc take(sl_claim *claim, sl_batch *b, const sl_cli *cli, sl_err *err)
     }
 }
 
-static sl_rc print_lines(const sl_batch *b, const char *worker, sl_err *err)
+static sl_rc print_lines(const sl_batch *b, const char *worker, bool ordered, sl_err *err)
 {
     sl_buf out = { 0 };
     for (size_t i = 0; i < b->count; i++) {
         char extra[80];
-        snprintf(extra, sizeof extra, ",\"receipt\":\"%" PRId64 ":%" PRId64 "\"", b->msgs[i].id,
-                 b->msgs[i].epoch);
+        char end[] = { ordered ? b->msgs[i].last ? LAST_OF_KEY : MORE_OF_KEY : '\0', '\0' };
+        snprintf(extra, sizeof extra, ",\"receipt\":\"%" PRId64 ":%" PRId64 "%s\"",
+                 b->msgs[i].id, b->msgs[i].epoch, end);
         sl_format_line(&out, &b->msgs[i], worker, extra);
     }
     fwrite(sl_buf_text(&out), 1, out.n, stdout);
@@ -143,7 +206,7 @@ static sl_rc take_and_print(sl_claim *claim, sl_batch *b, const sl_cli *cli, con
     sl_rc rc = take(claim, b, cli, err);
     if (rc != SL_OK)
         return rc;
-    rc = print_lines(b, worker, err);
+    rc = print_lines(b, worker, claim->ops->ordered, err);
     if (rc == SL_OK && !f->auto_ack)
         return SL_OK;
     sl_batch_settle_rest(b, rc == SL_OK ? SL_SENT : SL_RELEASED, SL_NONE);
@@ -153,38 +216,66 @@ static sl_rc take_and_print(sl_claim *claim, sl_batch *b, const sl_cli *cli, con
 
 /* ---- The command ---- */
 
-static int check_use(sl_cli *cli, sl_batch *receipts)
+static int check_use(sl_cli *cli, receipts *given)
 {
     const pull_flags *f = cli->own;
     int modes = f->ack + f->retry + f->bury;
     if (modes > 1 || (modes && f->auto_ack))
         return sl_cli_usage(cli, "one of --ack, --retry, --bury and --auto-ack at a time");
     if (modes)
-        return read_receipts(cli, receipts);
+        return read_receipts(cli, given);
     if (cli->argc > 0)
         return sl_cli_usage(cli, "what to do with '%.60s'?\nhint: --ack, --retry or --bury",
                             cli->argv[0]);
     return SL_EXIT_OK;
 }
 
-static sl_rc pull(sl_cli *cli, sl_batch *b, sl_err *err)
+/* Whoever takes is a node while it does so: it must not do that beside nodes that share the table in
+ * another way. */
+static sl_rc take_as_node(sl_claim *claim, sl_db *db, sl_batch *b, const sl_cli *cli,
+                          const char *node, sl_err *err)
 {
-    const pull_flags *f = cli->own;
+    sl_err ignored;
+    sl_node_row me = { .session = (int64_t)(sl_random() >> 2) | 1,
+                       .node = node,
+                       .strategy = claim->ops->name,
+                       .assign = "",
+                       .workers = 1 };
+    sl_rc rc = sl_nodes_join(db, &me, cli->settings.lease_ns, err);
+    if (rc != SL_OK)
+        return rc;
+    rc = take_and_print(claim, b, cli, node, err);
+    (void)!sl_nodes_leave(db, me.session, &ignored); /* else it is forgotten in time */
+    return rc;
+}
+
+static sl_rc take_by(const sl_claim_ops *strategy, const sl_claim_conf *conf, sl_db *db,
+                     const sl_cli *cli, const char *node, sl_err *err)
+{
+    sl_claim *claim = NULL;
+    sl_batch b;
+    sl_batch_init(&b);
+    sl_rc rc = strategy->open(&claim, db, conf, err);
+    if (rc == SL_OK)
+        rc = take_as_node(claim, db, &b, cli, node, err);
+    if (claim)
+        claim->ops->close(claim);
+    sl_batch_fini(&b);
+    return rc;
+}
+
+static sl_rc pull(sl_cli *cli, const sl_claim_ops *strategy, receipts *r, sl_err *err)
+{
     sl_cli_db d = { 0 };
     sl_claim_conf conf;
-    sl_claim *claim = NULL;
     char *node = sl_conf_node(&cli->settings);
 
     sl_conf_claim(&conf, &cli->settings, node);
     conf.hold = SL_HOLD_LEASE;
     sl_rc rc = sl_cli_open(&d, cli, false, err);
     if (rc == SL_OK)
-        rc = sl_claim_named(cli->settings.strategy)->open(&claim, d.db, &conf, err);
-    if (rc == SL_OK)
-        rc = b->count ? settle_receipts(claim, b, f, err)
-                      : take_and_print(claim, b, cli, node, err);
-    if (claim)
-        claim->ops->close(claim);
+        rc = r->ordered.count + r->plain.count ? settle_receipts(&conf, d.db, r, cli->own, err)
+                                               : take_by(strategy, &conf, d.db, cli, node, err);
     sl_cli_close(&d);
     free(node);
     return rc;
@@ -193,12 +284,17 @@ static sl_rc pull(sl_cli *cli, sl_batch *b, sl_err *err)
 static int run(sl_cli *cli)
 {
     sl_err err = { 0 };
-    sl_batch b;
-    sl_batch_init(&b);
-    int status = check_use(cli, &b);
-    if (status == SL_EXIT_OK && pull(cli, &b, &err) != SL_OK)
+    receipts r;
+    sl_batch_init(&r.ordered);
+    sl_batch_init(&r.plain);
+    int status = check_use(cli, &r);
+    const sl_claim_ops *strategy = sl_conf_pull_strategy(&cli->settings, &err);
+    if (status == SL_EXIT_OK && !strategy)
+        status = sl_cli_fail(cli, SL_EXIT_USAGE, &err);
+    if (status == SL_EXIT_OK && pull(cli, strategy, &r, &err) != SL_OK)
         status = sl_cli_fail(cli, sl_cli_status_of(&err), &err);
-    sl_batch_fini(&b);
+    sl_batch_fini(&r.ordered);
+    sl_batch_fini(&r.plain);
     return status;
 }
 
@@ -216,7 +312,7 @@ const sl_cmd sl_cmd_pull = {
                "\n"
                "Examples:\n"
                "  sluice pull --batch 1 --wait 10s\n"
-               "  sluice pull --ack 12:1 13:1\n"
+               "  sluice pull --ack 12:7+ 13:7.\n"
                "  sluice pull | while read -r line; do handle \"$line\" && jq -r .receipt "
                "<<<\"$line\"; done |\n"
                "    sluice pull --ack -\n",

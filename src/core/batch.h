@@ -16,7 +16,10 @@ typedef struct sl_batch sl_batch;
 struct sl_msg {
     int64_t id;
     int64_t epoch;
+    int64_t lane;       /* with an ordered claim */
+    bool held;          /* the same: it stood behind another, or waited, before it was taken */
     int64_t created_us; /* Unix time */
+    bool last;          /* the same: of its key in this claim */
     int32_t attempt;    /* 1 at the first delivery */
     sl_verdict verdict;
     int64_t

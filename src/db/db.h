@@ -140,6 +140,9 @@ struct sl_db_ops {
     SL_CHECK sl_rc (*run)(sl_db *db, sl_call *calls, size_t count, sl_err *err);
     SL_CHECK sl_rc (*script)(sl_db *db, const char *sql, sl_err *err);
     void (*rollback)(sl_db *db); /* harmless outside a transaction */
+    /* Between two runs, without asking the server: has it hung up? Then it has ended the transaction
+     * and let go of its locks. Cheap enough for each message. */
+    bool (*alive)(sl_db *db);
 };
 
 /* The dialects of this build, ended by NULL; written by Meson. */

@@ -15,7 +15,7 @@ enum { NAME_MAX_BYTES = 63, TABLE_MAX_BYTES = 63 - 16 };
 const char *const sl_columns[] = {
     "id",         "topic",           "entity_key", "event_type",   "payload", "content_type",
     "headers",    "idempotency_key", "created_at", "available_at", "lane",    "attempts",
-    "last_error", "leased_until",    "epoch",      "worker",       NULL,
+    "last_error", "leased_until",    "epoch",      "worker",       "held",    NULL,
 };
 
 /* Not isalpha: what a letter is must not depend on the locale of the program around us. */
@@ -57,6 +57,22 @@ static sl_rc check_table(const char *table, sl_err *err)
         table, TABLE_MAX_BYTES);
 }
 
+/* The side tables have some of our columns, renamed as in the outbox, beside columns of their own. */
+static bool meets_side_column(const char *ours, const char *theirs)
+{
+    static const char *const pairs[][2] = {
+        { "entity_key", " head due_at since reason dead_id died_at " },
+        { "lane", " head due_at since reason owner " },
+        { "epoch", " claim ends_at holder held_by owner since dead_id died_at " },
+    };
+    char word[NAME_MAX_BYTES + 3];
+    snprintf(word, sizeof word, " %s ", theirs);
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+        if (!strcmp(ours, pairs[i][0]) && strstr(pairs[i][1], word))
+            return true;
+    return false;
+}
+
 static sl_rc check_column(const sl_opt_map *map, size_t i, sl_err *err)
 {
     const char *ours = map->names[i];
@@ -67,7 +83,7 @@ static sl_rc check_column(const sl_opt_map *map, size_t i, sl_err *err)
             "columns: '%.60s' is not a column of the outbox\nhint: id, topic, "
             "entity_key, event_type, payload, content_type, headers, idempotency_key, "
             "created_at, available_at, lane, attempts, last_error, leased_until, "
-            "epoch, worker",
+            "epoch, worker, held",
             ours);
     if (!is_identifier(theirs, strlen(theirs), NAME_MAX_BYTES))
         return sl_fail(
@@ -75,6 +91,12 @@ static sl_rc check_column(const sl_opt_map *map, size_t i, sl_err *err)
             "columns: '%.80s' (for %s) is not a name\nhint: letters, digits, _ and $, "
             "at most %d bytes",
             theirs, ours, NAME_MAX_BYTES);
+    if (meets_side_column(ours, theirs))
+        return sl_fail(
+            err, SL_REFUSED,
+            "columns: '%s' (for %s) is a column of the side tables\nhint: rename the "
+            "column of your table",
+            theirs, ours);
     return SL_OK;
 }
 
@@ -169,6 +191,20 @@ static void put_word(const sl_names *n, const char *word, size_t bytes, sl_buf *
     sl_buf_put(out, word, bytes);
 }
 
+/* 'sluice_outbox_epoch': a name that a function takes as text. Names hold no quotes. */
+static bool put_quoted_name(const sl_names *n, const char *p, const char *end, sl_buf *out)
+{
+    const size_t prefix = sizeof TABLE_WORD - 1;
+    size_t bytes = (size_t)(end - p);
+    if (*p != '\'' || bytes < prefix + 2 || memcmp(p + 1, TABLE_WORD, prefix) != 0 ||
+        !is_identifier(p + 1, bytes - 2, NAME_MAX_BYTES))
+        return false;
+    sl_buf_putc(out, '\'');
+    put_table(n, p + 1 + prefix, bytes - 2 - prefix, out);
+    sl_buf_putc(out, '\'');
+    return true;
+}
+
 /* The end of what must not be looked into: a string, a quoted name, a comment to the line's
  * end; or the argument itself. */
 static const char *skip_quoted(const char *p)
@@ -189,7 +225,8 @@ void sl_names_apply(const sl_names *n, const char *sql, sl_buf *out)
     while (*p) {
         const char *end = skip_quoted(p);
         if (end > p) {
-            sl_buf_put(out, p, (size_t)(end - p));
+            if (!put_quoted_name(n, p, end, out))
+                sl_buf_put(out, p, (size_t)(end - p));
         } else if (word_char(*p, true)) {
             for (end = p + 1; word_char(*end, false); end++)
                 ;

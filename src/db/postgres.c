@@ -353,6 +353,16 @@ static sl_rc run_pipeline(pg_db *p, sl_call *calls, size_t count, sl_err *err)
     return fail_result(p, NULL, err);
 }
 
+/* Nothing is expected to arrive now but the end, or a notice. */
+static bool pg_alive(sl_db *db)
+{
+    PGconn *pg = pg_of(db)->pg;
+    struct pollfd fd = { .fd = PQsocket(pg), .events = POLLIN };
+    if (poll(&fd, 1, 0) == 0)
+        return true;
+    return PQconsumeInput(pg) && PQstatus(pg) == CONNECTION_OK && !PQisBusy(pg);
+}
+
 static void pg_rollback(sl_db *db)
 {
     pg_db *p = pg_of(db);
@@ -656,4 +666,5 @@ const sl_db_ops sl_db_postgres = {
     .run = pg_run,
     .script = pg_script,
     .rollback = pg_rollback,
+    .alive = pg_alive,
 };

@@ -156,6 +156,7 @@ static const struct {
     { "postgres", "leased_until", PG_TIME, "it must be timestamptz", false },
     { "postgres", "epoch", PG_INT, "it must be bigint", false },
     { "postgres", "worker", PG_TEXT, "it must be text", false },
+    { "postgres", "held", "|boolean|", "map held to another name: sluice init adds it", false },
 };
 
 static sl_rc check_adopted(const char *dialect, const sl_names *names, const columns *have,

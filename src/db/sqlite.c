@@ -360,6 +360,12 @@ static sl_rc lite_adopt(sl_db **out, void *native, const sl_names *names, sl_err
     return SL_OK;
 }
 
+static bool lite_alive(sl_db *db)
+{
+    (void)db;
+    return true; /* nobody is at the other end */
+}
+
 static void lite_close(sl_db *db)
 {
     lite_db *l = lite_of(db);
@@ -380,4 +386,5 @@ const sl_db_ops sl_db_sqlite = {
     .run = lite_run,
     .script = lite_script,
     .rollback = lite_rollback,
+    .alive = lite_alive,
 };

@@ -51,6 +51,13 @@ sl_rc sl_conf_names(sl_names *out, const sl_settings *s, sl_err *err)
     return rc;
 }
 
+/* Does a worker hold a transaction open while it sends? Then the server bounds it. */
+static bool in_transaction(const sl_settings *s)
+{
+    const sl_claim_ops *ops = sl_claim_named(s->strategy);
+    return ops && (ops->in_transaction || (!ops->ordered && s->hold == SL_HOLD_TRANSACTION));
+}
+
 static sl_dsn dsn_of(const sl_settings *s, const sl_names *names)
 {
     return (sl_dsn){
@@ -59,7 +66,7 @@ static sl_dsn dsn_of(const sl_settings *s, const sl_names *names)
         .names = names,
         .connect_ns = s->connect_timeout_ns,
         .statement_ns = s->statement_timeout_ns,
-        .idle_in_tx_ns = s->hold == SL_HOLD_TRANSACTION ? s->lease_ns : 0,
+        .idle_in_tx_ns = in_transaction(s) ? s->lease_ns : 0,
         .wake_fd = -1,
     };
 }
@@ -90,6 +97,36 @@ void sl_conf_claim(sl_claim_conf *out, const sl_settings *s, const char *worker)
         .hold = (sl_hold)s->hold,
         .retry_base_ns = s->retry_base_ns,
         .retry_max_ns = s->retry_max_ns,
+        .workers = s->workers,
+    };
+}
+
+const sl_claim_ops *sl_conf_pull_strategy(const sl_settings *s, sl_err *err)
+{
+    const char *name = sl_settings_given(s, "strategy") ? s->strategy : "guard";
+    const sl_claim_ops *ops = sl_claim_named(name);
+    if (ops && ops->renew)
+        return ops;
+    (void)!sl_fail(
+        err, SL_REFUSED,
+        "a pull cannot share a table by strategy '%.80s'\nhint: guard, or skip-locked if "
+        "order does not matter",
+        name);
+    return NULL;
+}
+
+void sl_conf_member(sl_member_conf *out, const sl_settings *s, const char *node)
+{
+    const sl_claim_ops *ops = sl_claim_named(s->strategy);
+    *out = (sl_member_conf){
+        .node = node,
+        .strategy = s->strategy,
+        .workers = s->workers,
+        .lease_ns = s->lease_ns,
+        .own_lanes = ops->owns_lanes,
+        .assign = (sl_assign)s->assign,
+        .static_lanes = s->static_lanes,
+        .lanes = sl_settings_given(s, "lanes") ? s->lanes : 0,
     };
 }
 

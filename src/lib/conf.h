@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "db/db.h"
 #include "lib/settings.h"
+#include "member/member.h"
 
 struct sl_conf {
     sl_settings settings;
@@ -25,6 +26,12 @@ SL_CHECK sl_rc sl_conf_open_db(sl_db **out, const sl_settings *s, const sl_names
                                bool create, int wake_fd, sl_err *err);
 
 void sl_conf_claim(sl_claim_conf *out, const sl_settings *s, const char *worker);
+
+/* Whoever keeps messages for long needs a lease that another connection can renew. NULL: SL_REFUSED. */
+const sl_claim_ops *sl_conf_pull_strategy(const sl_settings *s, sl_err *err);
+
+/* All but the functions, their context and the log. */
+void sl_conf_member(sl_member_conf *out, const sl_settings *s, const char *node);
 
 /* The node's name: as set, or host and process id. The caller frees it. */
 char *sl_conf_node(const sl_settings *s);

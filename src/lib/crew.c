@@ -4,6 +4,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "lib/conf.h"
+#include "lib/idle.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -13,6 +14,7 @@
 #define RECONNECT_BASE_NS (100 * SL_MS)
 #define RECONNECT_MAX_NS (3 * SL_SEC)
 #define IDLE_BASE_NS (5 * SL_MS)
+#define DRAIN_MAX_NS (100 * SL_MS)
 
 typedef struct worker {
     sl_crew *crew;
@@ -25,6 +27,9 @@ typedef struct worker {
 struct sl_crew {
     const sl_settings *settings;
     sl_names names;
+    char *node;
+    sl_member *member;
+    sl_idle *idle;
     sl_sink_maker make;
     void *make_ctx;
     sl_stop *stop;
@@ -52,7 +57,7 @@ static void session_close(session *s)
     if (s->relay.sink)
         s->relay.sink->ops->close(s->relay.sink);
     sl_db_close(s->db);
-    sl_batch_fini(&s->relay.batch);
+    sl_relay_fini(&s->relay);
 }
 
 static sl_rc session_open(session *s, worker *w, int wake_fd, sl_err *err)
@@ -63,10 +68,12 @@ static sl_rc session_open(session *s, worker *w, int wake_fd, sl_err *err)
 
     *s = (session){ .relay = { .stop = crew->stop,
                                .counts = &w->counts,
+                               .worker = w->name,
                                .batch_max = set->batch,
                                .send_max_ns = set->lease_ns } };
     sl_batch_init(&s->relay.batch);
     sl_conf_claim(&conf, set, w->name);
+    conf.lanes = crew->member ? sl_member_lanes(crew->member) : NULL; /* NULL: a rehearsal */
     const sl_claim_ops *strategy = sl_claim_named(set->strategy);
     assert(strategy); /* sl_settings_check */
     sl_rc rc = sl_conf_open_db(&s->db, set, &crew->names, false, wake_fd, err);
@@ -82,26 +89,63 @@ static sl_rc session_open(session *s, worker *w, int wake_fd, sl_err *err)
 
 /* ---- The loop ---- */
 
-/* Turns until told to stop, until nothing is left (drain), or until something fails. An idle
- * worker looks again after growing pauses, up to `poll`. */
-static sl_rc turn_until(session *s, worker *w, sl_err *err)
+/* One watches the table for all until there is something, the others sleep. */
+static sl_rc watch(session *s, worker *w, sl_err *err)
+{
+    sl_crew *crew = w->crew;
+    bool any = false;
+    sl_rc rc = SL_OK;
+    if (!sl_idle_watch(crew->idle)) {
+        sl_idle_sleep(crew->idle, (size_t)(w - crew->workers), crew->stop);
+        return SL_OK;
+    }
+    while (rc == SL_OK && !any &&
+           !sl_stop_sleep(crew->stop, sl_backoff_ns(1, crew->settings->poll_ns, INT64_MAX)))
+        rc = s->relay.claim->ops->peek(s->relay.claim, &any, err);
+    sl_idle_ring(crew->idle);
+    return rc;
+}
+
+/* Nothing was found: look again after growing pauses, up to `poll`. *done: and nothing is left. */
+static sl_rc idle(session *s, worker *w, unsigned *pauses, bool *done, sl_err *err)
 {
     const sl_settings *set = w->crew->settings;
-    unsigned idle = 0;
-    while (sl_stop_level_of(w->crew->stop) == SL_GO) {
-        sl_rc rc = sl_relay_turn(&s->relay, err);
+    bool any = true;
+    if (set->drain) {
+        sl_rc rc = s->relay.claim->ops->peek(s->relay.claim, &any, err);
+        *done = rc == SL_OK && !any;
+        if (rc != SL_OK || *done)
+            return rc;
+    }
+    int64_t pause_ns = sl_backoff_ns(++*pauses, IDLE_BASE_NS, set->poll_ns);
+    if (pause_ns > set->poll_ns / 2 && !set->drain)
+        return watch(s, w, err);
+    sl_stop_sleep(w->crew->stop,
+                  pause_ns < DRAIN_MAX_NS || !set->drain ? pause_ns : DRAIN_MAX_NS);
+    return SL_OK;
+}
+
+/* Turns until told to stop, until nothing is left (drain), or until something fails. */
+static sl_rc turn_until(session *s, worker *w, sl_err *err)
+{
+    unsigned pauses = 0;
+    bool done = false;
+    sl_rc rc = SL_OK;
+    while (rc == SL_OK && !done && sl_stop_level_of(w->crew->stop) == SL_GO) {
+        /* A node that the others may have forgotten takes nothing, whatever the strategy. */
+        bool trusted = sl_now_ns() < sl_lanes_trusted_ns(sl_member_lanes(w->crew->member));
+        sl_batch_reset(&s->relay.batch);
+        if (trusted)
+            rc = sl_relay_turn(&s->relay, err);
         if (rc != SL_OK)
             return rc;
         w->failures = 0;
         if (s->relay.batch.count > 0)
-            idle = 0;
-        else if (set->drain)
-            return SL_OK;
-        else if (sl_stop_sleep(w->crew->stop,
-                               sl_backoff_ns(++idle, IDLE_BASE_NS, set->poll_ns)))
-            return SL_OK;
+            pauses = 0;
+        else
+            rc = idle(s, w, &pauses, &done, err);
     }
-    return SL_OK;
+    return rc;
 }
 
 static sl_rc work(worker *w, sl_err *err)
@@ -117,9 +161,8 @@ static sl_rc work(worker *w, sl_err *err)
     return rc;
 }
 
-static void stop_crew(worker *w, const sl_err *err)
+static void stop_crew(sl_crew *crew, const sl_err *err)
 {
-    sl_crew *crew = w->crew;
     pthread_mutex_lock(&crew->lock);
     if (crew->failed.rc == SL_OK)
         crew->failed = *err;
@@ -137,7 +180,7 @@ static void *worker_main(void *arg)
         if (rc == SL_OK || sl_stop_level_of(crew->stop) != SL_GO)
             break;
         if (rc != SL_AGAIN) {
-            stop_crew(w, &err);
+            stop_crew(crew, &err);
             break;
         }
         w->counts.reconnects++;
@@ -147,9 +190,46 @@ static void *worker_main(void *arg)
                           sl_backoff_ns(++w->failures, RECONNECT_BASE_NS, RECONNECT_MAX_NS)))
             break;
     }
+    sl_idle_ring(crew->idle); /* it may have been the one that watches */
     if (--crew->alive == 0)
         sl_stop_ask(&crew->ended, SL_STOP_SOON);
     return NULL;
+}
+
+/* ---- The node among others ---- */
+
+static sl_rc member_open(void *ctx, sl_db **out, int wake_fd, sl_err *err)
+{
+    sl_crew *crew = ctx;
+    return sl_conf_open_db(out, crew->settings, &crew->names, false, wake_fd, err);
+}
+
+static void member_counts(void *ctx, int64_t *sent, int64_t *failed)
+{
+    sl_counts c;
+    sl_crew_counts(ctx, &c);
+    *sent = (int64_t)c.sent;
+    *failed = (int64_t)(c.retried + c.dead + c.unknown);
+}
+
+static void member_failed(void *ctx, const sl_err *err)
+{
+    stop_crew(ctx, err);
+}
+
+static sl_rc join(sl_crew *crew, int rehearse_fd, sl_err *err)
+{
+    int wake_fd;
+    sl_member_conf conf;
+    sl_conf_member(&conf, crew->settings, crew->node);
+    conf.open = member_open;
+    conf.counts = member_counts;
+    conf.failed = member_failed;
+    conf.ctx = crew;
+    conf.log = crew->log;
+    conf.patient = rehearse_fd < 0;
+    wake_fd = conf.patient ? crew->stop->fd_now : rehearse_fd;
+    return sl_member_join(&crew->member, &conf, wake_fd, err);
 }
 
 /* ---- The crew ---- */
@@ -158,15 +238,14 @@ static sl_crew *crew_new(const sl_settings *settings)
 {
     size_t count = (size_t)settings->workers;
     sl_crew *crew = sl_alloc(sizeof *crew + count * sizeof crew->workers[0]);
-    char *node = sl_conf_node(settings);
+    crew->node = sl_conf_node(settings);
     crew->settings = settings;
     crew->count = count;
     pthread_mutex_init(&crew->lock, NULL);
     for (size_t i = 0; i < count; i++) {
         crew->workers[i].crew = crew;
-        crew->workers[i].name = sl_asprintf("%s/%zu", node, i + 1);
+        crew->workers[i].name = sl_asprintf("%s/%zu", crew->node, i + 1);
     }
-    free(node);
     return crew;
 }
 
@@ -202,11 +281,14 @@ sl_rc sl_crew_start(sl_crew **out, const sl_settings *settings, sl_sink_maker ma
     crew->make_ctx = make_ctx;
     crew->stop = stop;
     crew->log = log;
-    sl_rc rc = sl_stop_init(&crew->ended)
+    crew->idle = sl_idle_new(crew->count);
+    sl_rc rc = crew->idle && sl_stop_init(&crew->ended)
                    ? sl_conf_names(&crew->names, settings, err)
                    : sl_fail(err, SL_AGAIN, "cannot create a descriptor: %s", strerror(errno));
     if (rc == SL_OK && rehearse_fd >= 0)
         rc = rehearse(crew, rehearse_fd, err);
+    if (rc == SL_OK)
+        rc = join(crew, rehearse_fd, err);
     if (rc == SL_OK)
         rc = start_threads(crew, err);
     if (rc == SL_OK)
@@ -235,6 +317,9 @@ void sl_crew_free(sl_crew *crew)
     if (crew->started > 0)
         sl_stop_ask(crew->stop, SL_STOP_NOW);
     (void)!sl_crew_wait(crew, &ignored);
+    sl_member_leave(crew->member);
+    sl_idle_free(crew->idle);
+    free(crew->node);
     for (size_t i = 0; i < crew->count; i++)
         free(crew->workers[i].name);
     sl_names_fini(&crew->names);

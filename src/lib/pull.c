@@ -7,7 +7,6 @@
  * The caller's thread owns everything but `held`, the list of leases to keep, which the two
  * threads share under `lock`.
  */
-#include "claim/lease.h"
 #include "core/clock.h"
 #include "core/mem.h"
 #include "core/stop.h"
@@ -29,7 +28,9 @@ struct sl_puller {
     sl_names names;
     char *node;
     sl_db *db;
+    const sl_claim_ops *strategy;
     sl_claim *claim;
+    sl_member *member;
     sl_batch batch;
     state *states; /* of each message */
     sl_verdict *verdicts;
@@ -99,7 +100,7 @@ static void renew_held(sl_puller *p, sl_db **db, leases *list)
         return;
     sl_rc rc = *db ? SL_OK : sl_conf_open_db(db, s, &p->names, false, p->stop.fd_now, &err);
     if (rc == SL_OK)
-        rc = sl_lease_renew(*db, list->ids, list->epochs, list->n, s->lease_ns, &err);
+        rc = p->strategy->renew(*db, list->ids, list->epochs, list->n, s->lease_ns, &err);
     if (rc == SL_OK)
         return;
     /* A lease that is gone because its message was settled meanwhile is no loss. */
@@ -130,6 +131,7 @@ static void puller_free(sl_puller *p)
         sl_stop_ask(&p->stop, SL_STOP_NOW);
         pthread_join(p->keeper, NULL);
     }
+    sl_member_leave(p->member);
     if (p->claim)
         p->claim->ops->close(p->claim);
     sl_db_close(p->db);
@@ -152,9 +154,43 @@ static sl_rc connect_puller(sl_puller *p, sl_err *err)
     sl_claim_conf conf;
     sl_conf_claim(&conf, s, p->node);
     conf.hold = SL_HOLD_LEASE;
-    const sl_claim_ops *strategy = sl_claim_named(s->strategy);
     sl_rc rc = sl_conf_open_db(&p->db, s, &p->names, false, -1, err);
-    return rc == SL_OK ? strategy->open(&p->claim, p->db, &conf, err) : rc;
+    return rc == SL_OK ? p->strategy->open(&p->claim, p->db, &conf, err) : rc;
+}
+
+/* ---- A node among others ---- */
+
+static sl_rc member_open(void *ctx, sl_db **out, int wake_fd, sl_err *err)
+{
+    sl_puller *p = ctx;
+    return sl_conf_open_db(out, &p->conf->settings, &p->names, false, wake_fd, err);
+}
+
+/* What it holds is safe by its leases: nothing to do but to say so. */
+static void member_failed(void *ctx, const sl_err *err)
+{
+    sl_puller *p = ctx;
+    sl_log_line(&p->log, SL_LOG_ERROR, "no node any more", "error", err->text, NULL);
+}
+
+static sl_rc join(sl_puller *p, sl_err *err)
+{
+    sl_member_conf conf;
+    sl_conf_member(&conf, &p->conf->settings, p->node);
+    conf.strategy = p->strategy->name;
+    conf.own_lanes = false;
+    conf.open = member_open;
+    conf.failed = member_failed;
+    conf.ctx = p;
+    conf.log = &p->log;
+    conf.workers = 1;
+    return sl_member_join(&p->member, &conf, -1, err);
+}
+
+static sl_rc choose_strategy(sl_puller *p, sl_err *err)
+{
+    p->strategy = sl_conf_pull_strategy(&p->conf->settings, err);
+    return p->strategy ? SL_OK : err->rc;
 }
 
 static sl_rc start_keeper(sl_puller *p, sl_err *err)
@@ -176,12 +212,14 @@ sl_rc sl_pull_open(sl_puller **out, const sl_conf *conf, sl_err *err)
     sl_batch_init(&p->batch);
     sl_log_init(&p->log, sl_conf_log_write, (void *)(uintptr_t)conf);
     rc = sl_stop_init(&p->stop)
-             ? SL_OK
+             ? choose_strategy(p, err)
              : sl_fail(err, SL_AGAIN, "cannot create a descriptor: %s", strerror(errno));
     if (rc == SL_OK)
         rc = sl_conf_names(&p->names, &conf->settings, err);
     if (rc == SL_OK)
         rc = connect_puller(p, err);
+    if (rc == SL_OK)
+        rc = join(p, err);
     if (rc == SL_OK)
         rc = start_keeper(p, err);
     if (rc == SL_OK)
@@ -207,7 +245,10 @@ static sl_rc reconnect(sl_puller *p, sl_err *err)
 {
     if (p->claim)
         return SL_OK;
-    return connect_puller(p, err);
+    sl_rc rc = connect_puller(p, err);
+    if (rc == SL_OK && p->batch.count > 0 && p->strategy->adopt)
+        rc = p->strategy->adopt(p->claim, &p->batch, err);
+    return rc;
 }
 
 static void disconnect(sl_puller *p)

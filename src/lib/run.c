@@ -67,6 +67,7 @@ static void handler_close(sl_sink *s)
 static const sl_sink_ops handler_ops = {
     .scheme = "handler",
     .example = "",
+    .in_order = true, /* each has its verdict when submit returns */
     .submit = handler_submit,
     .poll = handler_poll,
     .recall = handler_recall,

@@ -6,6 +6,7 @@
 #include "claim/claim.h"
 #include "core/clock.h"
 #include "db/names.h"
+#include "member/assign.h"
 #include "sink/sink.h"
 
 #include <assert.h>
@@ -22,8 +23,10 @@ const sl_opt sl_settings_table[] = {
     { "columns", SL_OPT_MAP, AT(columns), NULL, 0, 0, SL_FOR_DB, "OURS=THEIRS,...",
       "Other names for columns of the table, as "
       "entity_key=aggregate_id,attempts=retry_count." },
-    { "lanes", SL_OPT_INT, AT(lanes), "64", 1, 32768, SL_FOR_INIT, "N",
-      "How many hash buckets of keys the table has. Fixed when the table is made." },
+    { "lanes", SL_OPT_INT, AT(lanes), "64", 1, 32768, SL_FOR_INIT | SL_FOR_RUN, "N",
+      "How many hash buckets of keys the table has. Fixed when the table is made; a node that "
+      "is "
+      "told another number refuses to start." },
     { "connect_timeout", SL_OPT_TIME, AT(connect_timeout_ns), "10s", 100 * SL_MS, 3600 * SL_SEC,
       SL_FOR_DB, "TIME", "Give up connecting to the database after this time." },
     { "statement_timeout", SL_OPT_TIME, AT(statement_timeout_ns), "60s", 100 * SL_MS,
@@ -31,11 +34,23 @@ const sl_opt sl_settings_table[] = {
       "A statement without an answer for this long counts as a lost connection." },
     { "sink", SL_OPT_TEXT, AT(sink), NULL, 1, 0, SL_OPT_SECRET | SL_FOR_RUN, "URL",
       "Where messages go: file:PATH, stdout: or null:." },
-    { "strategy", SL_OPT_TEXT, AT(strategy), "skip-locked", 1, 0, SL_FOR_RUN, "NAME",
-      "How workers share the table: skip-locked (any worker takes any message; no order)." },
+    { "strategy", SL_OPT_TEXT, AT(strategy), "lanes", 1, 0, SL_FOR_RUN | SL_FOR_PULL, "NAME",
+      "How workers share the table: lanes, guard or advisory (messages of one key in order, "
+      "one at "
+      "a time) or skip-locked (any worker takes any message; no order). A pull uses guard "
+      "unless "
+      "told otherwise." },
+    { "assign", SL_OPT_CHOICE, AT(assign), "ring", 0, 0, SL_FOR_RUN,
+      "ring|claim|static|birth-order",
+      "Strategy lanes: which node wishes which lanes: by a consistent hash, fair shares of "
+      "what is "
+      "free, as configured, or by order of start." },
+    { "static_lanes", SL_OPT_TEXT, AT(static_lanes), NULL, 1, 0, SL_FOR_RUN, "LIST",
+      "With assign: static, the lanes of this node, as 0-15,32." },
     { "hold", SL_OPT_CHOICE, AT(hold), "lease", 0, 0, SL_FOR_RUN, "lease|transaction",
-      "What holds a claim until the verdict: a lease with an epoch, or an open transaction, "
-      "which is faster and must be short." },
+      "Strategy skip-locked: what holds a claim until the verdict: a lease with an epoch, or "
+      "an "
+      "open transaction, which is faster and must be short." },
     { "workers", SL_OPT_INT, AT(workers), "4", 1, 256, SL_OPT_RELOAD | SL_FOR_RUN, "N",
       "Worker threads, each with a database connection of its own." },
     { "batch", SL_OPT_INT, AT(batch), "500", 1, 10000, SL_OPT_RELOAD | SL_FOR_RUN | SL_FOR_PULL,
@@ -47,9 +62,11 @@ const sl_opt sl_settings_table[] = {
     { "lease", SL_OPT_TIME, AT(lease_ns), "30s", SL_SEC, 86400 * SL_SEC,
       SL_OPT_RELOAD | SL_FOR_RUN | SL_FOR_PULL, "TIME",
       "How long a claim lasts without renewal. After a crash, others wait this long." },
-    { "poll", SL_OPT_TIME, AT(poll_ns), "500ms", SL_MS, 3600 * SL_SEC,
+    { "wake", SL_OPT_CHOICE, AT(wake), "poll", 0, 0, SL_FOR_RUN | SL_FOR_PULL, "poll",
+      "How an idle node learns of new messages: it looks, with growing pauses up to `poll`." },
+    { "poll", SL_OPT_TIME, AT(poll_ns), "1s", SL_MS, 3600 * SL_SEC,
       SL_OPT_RELOAD | SL_FOR_RUN | SL_FOR_PULL, "TIME",
-      "How long an idle worker sleeps at most before it looks again." },
+      "How long an idle node sleeps at most before one of its workers looks again." },
     { "retry_base", SL_OPT_TIME, AT(retry_base_ns), "1s", SL_MS, 86400 * SL_SEC,
       SL_OPT_RELOAD | SL_FOR_RUN | SL_FOR_PULL, "TIME",
       "Delay after the first failed delivery of a message; it doubles each time, with "
@@ -102,6 +119,13 @@ sl_rc sl_settings_put(sl_settings *s, const sl_opt *o, const char *value, sl_fro
     if (rc == SL_OK)
         s->from[o - sl_settings_table] = (uint8_t)from;
     return rc;
+}
+
+bool sl_settings_given(const sl_settings *s, const char *name)
+{
+    const sl_opt *o = sl_opt_find(sl_settings_table, name);
+    assert(o);
+    return s->from[o - sl_settings_table] != SL_FROM_DEFAULT;
 }
 
 sl_rc sl_settings_set(sl_settings *s, const char *name, const char *value, sl_err *err)
@@ -164,6 +188,18 @@ static sl_rc check_strategy(const sl_settings *s, sl_err *err)
     return rc;
 }
 
+static sl_rc check_assign(const sl_settings *s, sl_err *err)
+{
+    if (s->assign == SL_ASSIGN_STATIC && !s->static_lanes)
+        return sl_fail(err, SL_REFUSED,
+                       "assign is static, but static_lanes does not say which lanes\n"
+                       "hint: --static-lanes 0-15");
+    if (s->assign != SL_ASSIGN_STATIC && s->static_lanes)
+        return sl_fail(err, SL_REFUSED,
+                       "static_lanes is for assign: static only\nhint: --assign static");
+    return SL_OK;
+}
+
 sl_rc sl_settings_check(const sl_settings *s, sl_err *err)
 {
     if (s->retry_base_ns > s->retry_max_ns)
@@ -178,5 +214,7 @@ sl_rc sl_settings_check(const sl_settings *s, sl_err *err)
         return named;
     sl_names_fini(&names);
     sl_rc rc = s->sink ? sl_sink_find(&ignored, s->sink, err) : SL_OK;
-    return rc == SL_OK ? check_strategy(s, err) : rc;
+    if (rc == SL_OK)
+        rc = check_strategy(s, err);
+    return rc == SL_OK ? check_assign(s, err) : rc;
 }

@@ -36,11 +36,14 @@ typedef struct sl_settings {
 
     char *sink;
     char *strategy;
+    int assign; /* sl_assign */
+    char *static_lanes;
     int hold; /* sl_hold */
     int64_t workers;
     int64_t batch;
     int64_t batch_bytes;
     int64_t lease_ns;
+    int wake; /* 0 poll */
     int64_t poll_ns;
     int64_t retry_base_ns;
     int64_t retry_max_ns;
@@ -63,6 +66,8 @@ SL_CHECK sl_rc sl_settings_set(sl_settings *s, const char *name, const char *val
 /* The same for a row of the table, noting where the value came from. */
 SL_CHECK sl_rc sl_settings_put(sl_settings *s, const sl_opt *o, const char *value, sl_from from,
                                sl_err *err);
+/* Was it given, or is it the default? */
+bool sl_settings_given(const sl_settings *s, const char *name);
 const char *sl_from_name(sl_from from); /* "default", "file", ... */
 
 /* Errors read "sluice.yaml:12: unknown setting 'wokers'" with a hint line "did you mean ...". */

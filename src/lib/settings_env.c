@@ -50,7 +50,8 @@ static bool is_platform(const char *var, size_t n)
 static bool is_not_a_setting(const char *var, size_t n)
 {
     return (n == 6 && memcmp(var, "CONFIG", n) == 0) ||
-           (n == 5 && memcmp(var, "FAULT", n) == 0);
+           (n == 5 && memcmp(var, "FAULT", n) == 0) ||
+           (n == 6 && memcmp(var, "RECORD", n) == 0);
 }
 
 static sl_rc fail_unknown(const char *var, size_t n, sl_err *err)

@@ -387,6 +387,7 @@ static void file_recall(sl_sink *s)
 const sl_sink_ops sl_sink_file = {
     .scheme = "file",
     .example = "file:PATH",
+    .in_order = true,
     .open = file_open,
     .submit = file_submit,
     .poll = file_poll,
@@ -562,6 +563,7 @@ static void stdout_close(sl_sink *s)
 const sl_sink_ops sl_sink_stdout = {
     .scheme = "stdout",
     .example = "stdout:",
+    .in_order = true,
     .open = stdout_open,
     .submit = stdout_submit,
     .poll = stdout_poll,

@@ -41,6 +41,7 @@ static void null_close(sl_sink *s)
 const sl_sink_ops sl_sink_null = {
     .scheme = "null",
     .example = "null:",
+    .in_order = true,
     .open = null_open,
     .submit = null_submit,
     .poll = null_poll,

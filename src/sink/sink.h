@@ -10,6 +10,10 @@
  *   recall  settles what is left: SL_UNKNOWN if it may have gone out, SL_RELEASED if it cannot
  *           have. Afterwards the sink holds no borrowed byte.
  *
+ * Messages of one key come in their order. A sink that is `in_order` delivers what it was handed
+ * in that order, and once it has failed with one, with all it still has: it is handed the next of a
+ * key at once. Any other gets it when the one before has its verdict.
+ *
  * A sink sees no database.
  */
 #ifndef SL_SINK_SINK_H
@@ -32,6 +36,7 @@ typedef struct sl_sink {
 struct sl_sink_ops {
     const char *scheme;  /* "file" in file:PATH */
     const char *example; /* "file:PATH" */
+    bool in_order;
     SL_CHECK sl_rc (*open)(sl_sink **out, const sl_sink_conf *conf, sl_err *err);
     void (*submit)(sl_sink *s, sl_batch *b, sl_msg *m);
     void (*poll)(sl_sink *s, int64_t timeout_ns);

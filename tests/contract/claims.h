@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker as the claim sees it: a connection, a claim on it, and a batch. */
+/* A worker as the claim sees it: a connection, a claim on it, and a batch; and the node that owns
+ * its lanes, where the strategy wants one. */
 #ifndef TESTS_CONTRACT_CLAIMS_H
 #define TESTS_CONTRACT_CLAIMS_H
 
 #include "claim/claim.h"
+#include "member/nodes.h"
 
 #include "support/testdb.h"
 
@@ -22,7 +24,8 @@ static inline sl_claim_conf claims_conf(const char *name, sl_hold hold)
                             .lease_ns = 30 * SL_SEC,
                             .hold = hold,
                             .retry_base_ns = 10 * SL_SEC,
-                            .retry_max_ns = 60 * SL_SEC };
+                            .retry_max_ns = 60 * SL_SEC,
+                            .workers = 1 };
 }
 
 /* wait_ns: how long to wait for a lock of another (SQLite). */
@@ -74,6 +77,96 @@ static inline size_t worker_settle(worker *w, sl_verdict rest, sl_str reason)
     if (w->claim->ops->settle(w->claim, &w->batch, &w->lost, &w->err) != SL_OK)
         fail_msg("%s", w->err.text);
     return w->lost;
+}
+
+/* ---- A node and its lanes, without a keeper: nothing happens unless the test does it ---- */
+
+enum { LANES_MAX = 1024 };
+
+typedef struct lane_node {
+    sl_db *db;
+    int64_t session; /* 0: not joined */
+    sl_lanes *lanes;
+    size_t count; /* lanes of the table */
+} lane_node;
+
+static inline void lane_node_granted(void *ctx, size_t lane, int64_t epoch)
+{
+    sl_lanes_grant(((lane_node *)ctx)->lanes, lane, epoch);
+}
+
+/* Takes those of the lanes [first, end) that are free, and trusts in them for a long time. Returns
+ * how many it has gained. */
+static inline size_t lane_node_acquire(lane_node *n, size_t first, size_t end)
+{
+    int64_t wanted[LANES_MAX];
+    sl_err err = { 0 };
+    size_t had = sl_lanes_owned_count(n->lanes);
+    size_t count = 0;
+    for (size_t i = first; i < end; i++)
+        if (!sl_lanes_owned(n->lanes, i))
+            wanted[count++] = (int64_t)i;
+    if (sl_lanes_acquire(n->db, wanted, count, n->session, lane_node_granted, n, &err) != SL_OK)
+        fail_msg("%s", err.text);
+    sl_lanes_trust(n->lanes, sl_now_ns() + 600 * SL_SEC);
+    return sl_lanes_owned_count(n->lanes) - had;
+}
+
+/* Registers without any lane. */
+static inline void lane_node_join(lane_node *n, const testdb *t, const char *name)
+{
+    static int64_t sessions = 1000;
+    sl_err err = { 0 };
+    sl_beat beat;
+    char assign[] = "claim", strategy[] = "lanes", node[32];
+    snprintf(node, sizeof node, "%s", name);
+    *n = (lane_node){ .db = testdb_open(t), .session = ++sessions, .lanes = sl_lanes_new() };
+    sl_node_row me = { .session = n->session,
+                       .node = node,
+                       .strategy = strategy,
+                       .assign = assign,
+                       .workers = 1 };
+    sl_rc rc = sl_nodes_join(n->db, &me, 600 * SL_SEC, &err);
+    if (rc == SL_OK)
+        rc = sl_nodes_beat(n->db, &me, 600 * SL_SEC, &beat, &err);
+    if (rc != SL_OK)
+        fail_msg("%s", err.text);
+    n->count = (size_t)beat.lanes;
+    assert_true(n->count <= LANES_MAX);
+    sl_lanes_void(n->lanes, n->count);
+}
+
+/* As if others had pruned it: it does not notice yet. */
+static inline void lane_node_prune(const lane_node *n, testdb *t)
+{
+    char sql[96];
+    snprintf(sql, sizeof sql, "DELETE FROM sluice_outbox_nodes WHERE session = %lld",
+             (long long)n->session);
+    testdb_exec(t, sql);
+}
+
+/* Its workers must be closed. */
+static inline void lane_node_fini(lane_node *n)
+{
+    sl_err ignored;
+    if (n->session)
+        (void)!sl_nodes_leave(n->db, n->session, &ignored);
+    sl_db_close(n->db);
+    sl_lanes_free(n->lanes);
+    *n = (lane_node){ .session = 0 };
+}
+
+/* Where the strategy wants lanes, those of the node, which joins and takes all if it has not yet. */
+static inline void claims_give_lanes(sl_claim_conf *conf, const sl_claim_ops *strategy,
+                                     lane_node *n, const testdb *t)
+{
+    if (!strategy->owns_lanes)
+        return;
+    if (!n->session) {
+        lane_node_join(n, t, "n");
+        lane_node_acquire(n, 0, n->count);
+    }
+    conf->lanes = n->lanes;
 }
 
 #endif

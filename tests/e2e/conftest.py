@@ -3,10 +3,12 @@ import signal
 
 import pytest
 
-from harness import PATIENCE, Sluice
+import record
+from harness import PATIENCE, Sluice, is_postgres, query
 from servers import Postgres
 
 LIMIT_SECONDS = 120  # for one test
+STRATEGIES = ["skip-locked", "advisory", "guard", "lanes"]
 SERVERS = pytest.StashKey()  # of the whole run
 LOGS = pytest.StashKey()  # of one test: (server, where its log ended before)
 
@@ -46,6 +48,18 @@ def db(request):
     return request.getfixturevalue("pgdb" if request.param == "postgres" else "sqlitedb")
 
 
+@pytest.fixture(params=STRATEGIES)
+def strategy(request):
+    """Each way to share the table, in turn."""
+    return request.param
+
+
+@pytest.fixture(params=STRATEGIES[1:])
+def ordered(request):
+    """Each that keeps the order of a key."""
+    return request.param
+
+
 @pytest.fixture
 def sluice(tmp_path):
     """The program under test; fails the test if a sanitizer or valgrind complained."""
@@ -62,6 +76,64 @@ def fault_points(sluice):
     with open(sluice.bin, "rb") as f:
         if b"SLUICE_FAULT" not in f.read():
             pytest.skip("the program was built without -Dfault_points=true")
+
+
+class Recorded:
+    """What processes that are started with `env` have in their hands (tests/support/record.py)."""
+
+    def __init__(self, folder):
+        self.folder = str(folder)
+        self.env = {"SLUICE_RECORD": self.folder}
+
+    def in_flight(self, process):
+        """Ids of what it took and has not settled."""
+        with record.Tail(self.folder, process.pid) as tail:
+            return sorted(tail.follow().in_flight())
+
+    def at_the_gate(self, process, workers):
+        """Ids of what its workers wait to send; None until so many of them do."""
+        with record.Tail(self.folder, process.pid) as tail:
+            tail.follow()
+        sending = all(e.kind == record.SEND for e in tail.open.values())
+        if len({worker for worker, _ in tail.open}) != workers or not sending:
+            return None
+        return sorted(tail.in_flight())
+
+    def taken(self, process):
+        """Ids of all that it ever took."""
+        return sorted({e.id for e in record.read(self.folder) if e.pid == process.pid and e.kind == record.TAKEN})
+
+
+@pytest.fixture
+def recorded(fault_points, tmp_path):
+    folder = tmp_path / "record"
+    folder.mkdir()
+    return Recorded(folder)
+
+
+def claims_ended(url):
+    """Is everything free that a dead process held: messages, keys, lanes?"""
+    now = "clock_timestamp()" if is_postgres(url) else "strftime('%Y-%m-%d %H:%M:%f', 'now')"
+    return query(url, f"SELECT (SELECT count(*) FROM outbox WHERE leased_until > {now})"
+                      f" + (SELECT count(*) FROM outbox_claims WHERE ends_at > {now})"
+                      f" + (SELECT count(*) FROM outbox_nodes WHERE lives_until > {now})") == [(0,)]
+
+
+def assert_in_order(deliveries):
+    """Of each key: runs of consecutive messages, of which none begins later than one behind the end
+    of what was delivered before: `1 2 3 2 3 4` is fine, `1 3 2` is not."""
+    keys = {}
+    for d in deliveries:
+        if d.key is not None:
+            keys.setdefault(d.key, []).append(d.id)
+    for key, got in keys.items():
+        every = sorted(set(got))
+        rank = {id: i for i, id in enumerate(every)}
+        end = -1  # the highest so far
+        last = -1
+        for id in got:
+            assert rank[id] == last + 1 or rank[id] <= end, f"key {key}: {id} too early in {got}"
+            last, end = rank[id], max(end, rank[id])
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,6 @@
 """Nodes that die or are paused in the middle of their work: nothing is lost, and only what was in
-flight is delivered twice. Every test counts what its faults really hit."""
+flight is delivered twice. Every test counts what its faults really hit. Whole histories of the
+strategies that keep order are in test_nemesis.py."""
 import fcntl
 import json
 import os
@@ -7,10 +8,22 @@ import select
 
 import pytest
 
-from checker import check, commit, read_sink
+from checker import check, commit, committed, read_sink
+from conftest import claims_ended
 from harness import Gate, is_postgres, query, scaled, wait_until
 
 WORKERS = 4
+
+# What holds a claim, and whether it outlives its owner.
+CLAIMS = {
+    "lease": ["--strategy", "skip-locked", "--hold", "lease"],
+    "transaction": ["--strategy", "skip-locked", "--hold", "transaction"],
+    "advisory": ["--strategy", "advisory"],
+    "guard": ["--strategy", "guard"],
+    "lanes": ["--strategy", "lanes"],
+}
+LASTING = ("lease", "guard", "lanes")
+every_claim = pytest.mark.parametrize("claim", CLAIMS)
 
 
 def ids(url, condition, *args):
@@ -20,11 +33,6 @@ def ids(url, condition, *args):
 def leased_to(url, node):
     """What a node's workers hold by lease, ended or not, as the table says."""
     return ids(url, "worker LIKE ? AND leased_until IS NOT NULL", f"{node}/%")
-
-
-def leases_ended(url):
-    now = "clock_timestamp()" if is_postgres(url) else "strftime('%Y-%m-%d %H:%M:%f', 'now')"
-    return not ids(url, f"leased_until > {now}")
 
 
 def is_empty(url):
@@ -54,8 +62,8 @@ class Cluster:
     def start(self, node):
         """Each node can be found by its name: in the table, and in the server's list of sessions."""
         url = f"{self.url}?application_name={node}" if is_postgres(self.url) else self.url
-        p = self.sluice.start("run", "--node", node, "--sink", f"file:{self.out}", "--workers", WORKERS, "--hold",
-                              self.hold, "--lease", "2s", "--batch", self.batch, "--poll", "50ms", db=url)
+        p = self.sluice.start("run", "--node", node, "--sink", f"file:{self.out}", "--workers", WORKERS,
+                              *CLAIMS[self.hold], "--lease", "2s", "--batch", self.batch, "--poll", "50ms", db=url)
         p.node = node
         p.wait_log("node started")
         return p
@@ -182,74 +190,85 @@ def test_kills_on_sqlite(sluice, sqlitedb, hold, record_property):
 
 # -- Killed at a known step of the turn ----------------------------------------------------------
 
-@pytest.mark.parametrize("hold", ["lease", "transaction"])
+@every_claim
 @pytest.mark.parametrize("point", ["taken", "sent", "settled"])
-def test_killed_at_a_fault_point(sluice, db, fault_points, hold, point):
+def test_killed_at_a_fault_point(sluice, db, recorded, claim, point):
     """The first batch is 20 of 50. Only between `sent` and `settled` does a crash repeat messages,
     and then exactly the batch."""
     out = os.path.join(sluice.cwd, "out.jsonl")
-    flags = ["--sink", f"file:{out}", "--workers", 1, "--batch", 20, "--hold", hold, "--lease", "1s"]
+    flags = ["--sink", f"file:{out}", "--workers", 1, "--batch", 20, *CLAIMS[claim], "--lease", "1s"]
     sluice.run("init", db=db)
     messages = commit(db, 50)
-    batch = sorted(messages)[:20]
 
-    sluice.start("run", *flags, db=db, env={"SLUICE_FAULT": f"{point}:1"}).wait(status=-9)
+    victim = sluice.start("run", *flags, db=db, env={**recorded.env, "SLUICE_FAULT": f"{point}:1"})
+    victim.wait(status=-9)
+    batch = recorded.taken(victim)
+    assert len(batch) == 20
     assert [d.id for d in read_sink(out)] == ([] if point == "taken" else batch)
     assert ids(db, "true") == sorted(messages.keys() - set(batch if point == "settled" else []))
-    assert ids(db, "leased_until IS NOT NULL") == (batch if hold == "lease" and point != "settled" else [])
+    held = batch if point != "settled" else []
+    assert ids(db, "leased_until IS NOT NULL") == (held if claim == "lease" else [])
+    assert query(db, "SELECT count(*) FROM outbox_claims") == [(len(held) if claim == "guard" else 0,)]
 
     if is_postgres(db):
-        wait_until(lambda: not sessions(db, "sluice"), 10, "the end of the dead node's session")
-    wait_until(lambda: leases_ended(db), 10, "the end of the leases")
+        wait_until(lambda: not sessions(db, "sluice"), 10, "the end of the dead node's sessions")
+    if claim in LASTING:
+        wait_until(lambda: claims_ended(db), 10, "the end of what it held")
     sluice.run("run", *flags, "--drain", db=db)
     record = read_sink(out)
-    summary = check(messages, record, in_flight=batch if point == "sent" else [], fenced=hold == "lease", least=50)
+    summary = check(messages, record, in_flight=batch if point == "sent" else [], fenced=claim != "transaction", least=50)
     assert summary.duplicates == (20 if point == "sent" else 0)
     assert is_empty(db)
 
     again = {d.id: (d.attempt, d.epoch) for d in record if d.id in batch}
-    if hold == "lease" and point != "settled":
+    if claim == "lease" and point != "settled":
         assert set(again.values()) == {(2, 2)}  # counted before it is made
     else:
         assert {attempt for attempt, _ in again.values()} == {1}
 
 
-@pytest.mark.parametrize("hold", ["lease", "transaction"])
-def test_killed_again_and_again(sluice, db, fault_points, hold):
-    """Every start dies after its first batch was sent: attempts grow, and nothing is lost."""
+@every_claim
+def test_killed_again_and_again(sluice, db, fault_points, claim):
+    """Every start dies after its first batch was sent: nothing is lost, and all is delivered again,
+    each time in order."""
     out = os.path.join(sluice.cwd, "out.jsonl")
-    flags = ["--sink", f"file:{out}", "--workers", 1, "--batch", 10, "--hold", hold, "--lease", "1s"]
-    sluice.run("init", db=db)
-    messages = commit(db, 10)
+    flags = ["--sink", f"file:{out}", "--workers", 1, "--batch", 10, *CLAIMS[claim], "--lease", "1s"]
+    sluice.run("init", "--lanes", 1, db=db)
+    commit(db, 10)
+    query(db, "UPDATE outbox SET entity_key = 'k'")
+    messages = committed(db)
     for _ in range(2):
         sluice.start("run", *flags, db=db, env={"SLUICE_FAULT": "sent:1"}).wait(status=-9)
-        wait_until(lambda: leases_ended(db), 10, "the end of the leases")
+        if claim in LASTING:
+            wait_until(lambda: claims_ended(db), 10, "the end of what it held")
         if is_postgres(db):
-            wait_until(lambda: not sessions(db, "sluice"), 10, "the end of the dead node's session")
+            wait_until(lambda: not sessions(db, "sluice"), 10, "the end of the dead node's sessions")
     sluice.run("run", *flags, "--drain", db=db)
     record = read_sink(out)
-    summary = check(messages, record, in_flight=[*messages, *messages], fenced=hold == "lease", least=10)
+    summary = check(messages, record, in_flight=[*messages, *messages], fenced=claim != "transaction", least=10)
     assert (summary.duplicates, summary.most) == (20, 3)
-    assert [d.attempt for d in record] == ([1] * 10 + [2] * 10 + [3] * 10 if hold == "lease" else [1] * 30)
+    assert [d.id for d in record] == 3 * sorted(messages)
+    assert [d.attempt for d in record] == ([1] * 10 + [2] * 10 + [3] * 10 if claim == "lease" else [1] * 30)
 
 
 # -- Paused for longer than its lease ------------------------------------------------------------
 
 @pytest.mark.threads
-def test_paused_before_it_sends(sluice, db):
+@pytest.mark.parametrize("claim", LASTING)
+def test_paused_before_it_sends(sluice, db, recorded, claim):
     """What was taken over meanwhile is not sent."""
     mine, theirs = os.path.join(sluice.cwd, "a.jsonl"), os.path.join(sluice.cwd, "b.jsonl")
     sluice.run("init", db=db)
     messages = commit(db, 50)
     with Gate(mine):
-        a = sluice.start("run", "--node", "a", "--sink", f"file:{mine}", "--workers", 1, "--batch", 20, "--lease", "1s",
-                         db=db)
-        wait_until(lambda: len(leased_to(db, "a")) == 20, 10, "a lease on 20 messages")
+        a = sluice.start("run", *CLAIMS[claim], "--node", "a", "--sink", f"file:{mine}", "--workers", 1, "--batch", 20,
+                         "--lease", "1s", db=db, env=recorded.env)
+        assert len(wait_until(lambda: recorded.at_the_gate(a, 1), 10, "20 messages in flight")) == 20
         a.pause()
-        wait_until(lambda: leases_ended(db), 10, "the end of the leases")
-        sluice.run("run", "--node", "b", "--sink", f"file:{theirs}", "--drain", db=db)
+        wait_until(lambda: claims_ended(db), 10, "the end of what it holds")
+        sluice.run("run", *CLAIMS[claim], "--node", "b", "--sink", f"file:{theirs}", "--drain", db=db)
         a.resume()
-        a.wait_log("lease lost")
+        a.wait_log("turn failed, trying again")
     a.term()
     a.wait(status=0)
     assert check(messages, read_sink(theirs), fenced=True, least=50).duplicates == 0
@@ -275,14 +294,15 @@ def test_paused_after_it_sent(sluice, db):
     sluice.run("init", db=db)
     messages = commit(db, 200)
     r, w = full_pipe()
-    a = sluice.start("run", "--node", "a", "--sink", "stdout:", "--workers", 1, "--batch", 200, "--lease", "1s",
-                     "--poll", "1h", db=db, stdout=w)
+    a = sluice.start("run", *CLAIMS["lease"], "--node", "a", "--sink", "stdout:", "--workers", 1, "--batch", 200,
+                     "--lease", "1s", "--poll", "1h", db=db, stdout=w)
     wait_until(lambda: is_full(w), 10, "a full pipe")
     os.close(w)
     assert len(leased_to(db, "a")) == 200
     a.pause()
-    wait_until(lambda: leases_ended(db), 10, "the end of the leases")
-    taken = sluice.run("pull", "--node", "b", "--batch", 1000, "--lease", "1h", db=db).stdout
+    wait_until(lambda: claims_ended(db), 10, "the end of the leases")
+    skip_locked = ["--strategy", "skip-locked"]
+    taken = sluice.run("pull", *skip_locked, "--node", "b", "--batch", 1000, "--lease", "1h", db=db).stdout
     receipts = [json.loads(line)["receipt"] for line in taken.splitlines()]
     assert receipts == [f"{id}:2" for id in sorted(messages)]
 
@@ -293,25 +313,26 @@ def test_paused_after_it_sent(sluice, db):
     assert "sent=0" not in a.stderr() and "lost_leases=200" in a.stderr()
     rows = query(db, "SELECT id, epoch, attempts, worker, leased_until IS NOT NULL FROM outbox ORDER BY id")
     assert rows == [(id, 2, 2, "b", True) for id in sorted(messages)]
-    sluice.run("pull", "--ack", "-", db=db, input="\n".join(receipts))
+    sluice.run("pull", *skip_locked, "--ack", "-", db=db, input="\n".join(receipts))
     assert is_empty(db)
     os.close(r)
 
 
-def test_paused_inside_a_transaction(sluice, pgdb):
+@pytest.mark.parametrize("claim", ["transaction", "advisory"])
+def test_paused_inside_a_transaction(sluice, pgdb, claim):
     """The server ends a transaction that idles longer than the lease; others go on at once."""
     out = os.path.join(sluice.cwd, "b.jsonl")
     sluice.run("init", db=pgdb)
     messages = commit(pgdb, 200)
     r, w = full_pipe()
-    a = sluice.start("run", "--node", "a", "--sink", "stdout:", "--workers", 1, "--batch", 200, "--lease", "1s",
-                     "--hold", "transaction", db=f"{pgdb}?application_name=a", stdout=w)
+    a = sluice.start("run", *CLAIMS[claim], "--node", "a", "--sink", "stdout:", "--workers", 1, "--batch", 200, "--lease",
+                     "1s", db=f"{pgdb}?application_name=a", stdout=w)
     wait_until(lambda: is_full(w), 10, "a full pipe")
     os.close(w)
     a.pause()
     assert sessions(pgdb, "a", "state = 'idle in transaction'") == 1
-    wait_until(lambda: not sessions(pgdb, "a"), 10, "the end of the idle session")
-    sluice.run("run", "--sink", f"file:{out}", "--drain", db=pgdb)
+    wait_until(lambda: not sessions(pgdb, "a", "state = 'idle in transaction'"), 10, "the end of the idle session")
+    sluice.run("run", *CLAIMS[claim], "--sink", f"file:{out}", "--drain", db=pgdb)
     assert check(messages, read_sink(out), least=200).duplicates == 0
     a.resume()
     a.wait_log("trying again")

@@ -8,6 +8,8 @@ import pytest
 
 from harness import ROOT, query
 
+CLAIMS = [["--strategy", "lanes"], ["--strategy", "guard"], ["--strategy", "advisory"],
+          ["--strategy", "skip-locked", "--hold", "lease"], ["--strategy", "skip-locked", "--hold", "transaction"]]
 INSERT = "INSERT INTO outbox (topic, entity_key, payload) VALUES ('orders', 'order:1', '{}')"
 
 
@@ -73,8 +75,8 @@ def test_grants_are_enough(roles):
         receipt = receipt_of(roles.run("relay", "pull", "--batch", 1))
         roles.run("relay", "pull", verdict, receipt)
     roles.run("producer", "push", "--topic", "t", "x")
-    for hold in ("lease", "transaction"):
-        roles.run("relay", "run", "--sink", "null:", "--drain", "--hold", hold)
+    for flags in CLAIMS:
+        roles.run("relay", "run", "--sink", "null:", "--drain", *flags)
         query(roles.url_of("producer"), INSERT)
     status = json.loads(roles.run("viewer", "status", "--json").stdout)
     assert (status["total"], status["dead"]) == (1, 1)
@@ -95,9 +97,8 @@ def test_grants_give_no_more(roles):
 def works(roles):
     """Does everything still work that the page promises to the roles?"""
     good = not roles.run("producer", "push", "--topic", "t", "x", check=False).returncode
-    for hold in ("lease", "transaction"):
-        good = good and not roles.run("relay", "run", "--sink", "null:", "--drain", "--hold", hold,
-                                      check=False).returncode
+    for flags in CLAIMS:
+        good = good and not roles.run("relay", "run", "--sink", "null:", "--drain", *flags, check=False).returncode
     return good and not roles.run("viewer", "status", check=False).returncode
 
 

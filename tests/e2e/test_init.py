@@ -52,9 +52,14 @@ def test_idempotent(sluice, pg, db):
 
 
 def test_lanes_are_fixed_when_the_table_is_made(sluice, pg, db):
+    """Another number that was asked for is refused, with what to do; none asked for is any."""
     sluice.run("init", "--lanes", 8, db=db)
     before = catalogue(pg, db)
-    assert "8 lanes" in sluice.run("init", "--lanes", 16, db=db).stdout
+    for args, env in ((["--lanes", 16], {}), ([], {"SLUICE_LANES": "16"})):
+        done = sluice.run("init", *args, db=db, env=env, check=1)
+        assert "has 8 lanes, not 16" in done.stderr and "sluice lanes --set 16" in done.stderr
+    for args in ([], ["--lanes", 8]):
+        assert "8 lanes" in sluice.run("init", *args, db=db).stdout
     assert catalogue(pg, db) == before
     assert json.loads(sluice.run("status", "--json", db=db).stdout)["lanes"] == 8
 

@@ -1,4 +1,5 @@
-"""sluice pull: messages for a script, with receipts to settle them by."""
+"""sluice pull: messages for a script, with receipts to settle them by. With guard, which is its default,
+and with skip-locked; what guard keeps in order is in test_order.py."""
 import json
 import os
 import subprocess
@@ -6,14 +7,24 @@ import time
 
 import pytest
 
-from checker import check, commit, dead_letters, delivery, Record
-from harness import PATIENCE, is_postgres, query, scaled, wait_until
+from checker import check, commit, committed, dead_letters, delivery, Record
+from conftest import claims_ended
+from harness import PATIENCE, query, scaled, wait_until
 
 
 @pytest.fixture
 def box(sluice, db):
     sluice.run("init", db=db)
     return db
+
+
+@pytest.fixture(params=["guard", "skip-locked"])
+def strategy(request, sluice):
+    """Both that a pull can have; guard without saying so."""
+    if request.param != "guard":
+        env = sluice.env
+        sluice.env = lambda extra=None: env({"SLUICE_STRATEGY": request.param, **(extra or {})})
+    return request.param
 
 
 @pytest.fixture
@@ -32,22 +43,28 @@ def receipts(lines):
     return [line["receipt"] for line in lines]
 
 
-def leases_ended(url):
-    now = "clock_timestamp()" if is_postgres(url) else "strftime('%Y-%m-%d %H:%M:%f', 'now')"
-    return query(url, f"SELECT count(*) FROM outbox WHERE leased_until > {now}") == [(0,)]
+def held(url):
+    """Who holds what, and by which epoch: (id, holder, epoch)."""
+    by_message = query(url, "SELECT id, worker, epoch FROM outbox WHERE leased_until IS NOT NULL")
+    by_key = query(url, "SELECT o.id, c.held_by, c.epoch FROM outbox o JOIN outbox_claims c ON c.claim = 'k' || o.entity_key")
+    return sorted(by_message + by_key)
 
 
 @pytest.mark.valgrind
 @pytest.mark.threads
-def test_pull_and_ack(sluice, box, pull):
+def test_pull_and_ack(sluice, box, strategy, pull):
     messages = commit(box, 5)
     lines = pull("--node", "me", "--batch", 3)
     assert [line["id"] for line in lines] == [1, 2, 3]
+    epoch = lines[0]["epoch"]
+    dot = "." if strategy == "guard" else ""  # with the last message of its key, the key is free
     assert lines[0] == {"id": 1, "topic": "orders", "key": "order:1", "type": "", "payload": {"n": 1}, "headers": {},
-                        "attempt": 1, "worker": "me", "epoch": 1, "receipt": "1:1"}
+                        "attempt": 1, "worker": "me", "epoch": epoch, "receipt": f"1:{epoch}{dot}"}
+    assert held(box) == [(id, "me", epoch) for id in (1, 2, 3)]
     got = status(sluice, box)
-    assert (got["total"], got["due"], got["leased"]) == (5, 2, 3)
-    assert [(w["worker"], w["messages"]) for w in got["workers"]] == [("me", 3)]
+    messages_held, keys_held = (0, 3) if strategy == "guard" else (3, 0)  # guard leases keys
+    assert (got["total"], got["due"], got["leased"]) == (5, 5 - messages_held, messages_held)
+    assert [(w["worker"], w["messages"], w["keys"]) for w in got["workers"]] == [("me", messages_held, keys_held)]
     assert sluice.run("pull", "--ack", *receipts(lines), db=box).stdout == ""
     assert query(box, "SELECT id FROM outbox ORDER BY id") == [(4,), (5,)]
     rest = pull()
@@ -60,14 +77,14 @@ def test_nothing_to_pull(sluice, box):
     assert (done.stdout, done.stderr) == ("", "")
 
 
-def test_auto_ack(sluice, box, pull):
+def test_auto_ack(sluice, box, strategy, pull):
     commit(box, 5)
     assert len(pull("--auto-ack", "--batch", 4)) == 4
     assert len(pull("--auto-ack")) == 1
     assert query(box, "SELECT count(*) FROM outbox") == [(0,)]
 
 
-def test_auto_ack_to_a_full_disk_gives_the_messages_back(sluice, box):
+def test_auto_ack_to_a_full_disk_gives_the_messages_back(sluice, box, strategy):
     commit(box, 5)
     with open("/dev/full", "wb") as full:
         done = subprocess.run(sluice.argv("pull", "--auto-ack", db=box), env=sluice.env(), stdout=full,
@@ -77,19 +94,20 @@ def test_auto_ack_to_a_full_disk_gives_the_messages_back(sluice, box):
     assert (got["due"], got["leased"]) == (5, 0)
 
 
-def test_retry(sluice, box, pull):
+def test_retry(sluice, box, strategy, pull):
     commit(box, 3)
     lines = pull()
     sluice.run("pull", "--retry", lines[0]["receipt"], db=box)
     sluice.run("pull", "--retry", "--delay", "1h", "--reason", "mail server\nis down", lines[1]["receipt"], db=box)
     again = pull()
-    assert [(line["id"], line["attempt"], line["epoch"], line["receipt"]) for line in again] == [(1, 2, 2, "1:2")]
-    got = status(sluice, box)
-    assert (got["leased"], got["scheduled"]) == (2, 1)
+    assert [(line["id"], line["attempt"]) for line in again] == [(1, 2)]
+    assert again[0]["epoch"] > lines[0]["epoch"]
+    assert status(sluice, box)["scheduled"] == 1
+    assert [id for id, _, _ in held(box)] == [1, 3]
     assert query(box, "SELECT last_error, attempts, worker FROM outbox WHERE id = 2") == [("mail server is down", 1, None)]
 
 
-def test_bury(sluice, box, pull):
+def test_bury(sluice, box, strategy, pull):
     messages = commit(box, 3)
     query(box, "UPDATE outbox SET headers = '{\"a\":\"1\"}', event_type = 'T', idempotency_key = 'once' WHERE id = 1")
     lines = pull()
@@ -99,14 +117,15 @@ def test_bury(sluice, box, pull):
     [dead] = query(box, "SELECT topic, entity_key, event_type, payload, content_type, headers, idempotency_key, attempts,"
                         " last_error, epoch FROM outbox_dead WHERE id = 1")
     dead = [json.loads(v) if v == '{"a":"1"}' else v for v in dead]
-    assert dead == ["orders", "order:1", "T", b'{"n":1}', "application/json", {"a": "1"}, "once", 1, "no such address", 1]
+    assert dead == ["orders", "order:1", "T", b'{"n":1}', "application/json", {"a": "1"}, "once", 1, "no such address",
+                    lines[0]["epoch"]]
     sluice.run("pull", "--ack", lines[2]["receipt"], db=box)
     record = Record(delivery(1, json.dumps(line, separators=(",", ":"))) for line in lines[2:])
     check(messages, record, dead=dead_letters(box))
     assert query(box, "SELECT count(*) FROM outbox") == [(0,)]
 
 
-def test_receipts_from_standard_input(sluice, box, pull):
+def test_receipts_from_standard_input(sluice, box, strategy, pull):
     commit(box, 1000)
     lines = pull("--batch", 1000)
     text = "\n".join(receipts(lines)[:998]) + "\r\n\n"
@@ -116,7 +135,7 @@ def test_receipts_from_standard_input(sluice, box, pull):
     assert query(box, "SELECT count(*) FROM outbox") == [(0,)]
 
 
-def test_a_receipt_works_once(sluice, box, pull):
+def test_a_receipt_works_once(sluice, box, strategy, pull):
     commit(box, 2)
     first, second = receipts(pull())
     sluice.run("pull", "--ack", first, db=box)
@@ -130,27 +149,29 @@ def test_a_receipt_works_once(sluice, box, pull):
 
 
 @pytest.mark.threads
-def test_a_lease_ends(sluice, box, pull):
+def test_a_lease_ends(sluice, box, strategy, pull):
     """Then the message is someone else's, and the old receipt is worth nothing."""
     commit(box, 2)
     old = pull("--lease", f"{int(1000 * PATIENCE)}ms", "--node", "slow")  # longer than the next pull takes to start
     assert pull() == []
-    wait_until(lambda: leases_ended(box), 10, "the end of the lease")
+    wait_until(lambda: claims_ended(box), 10, "the end of the lease")
     new = pull("--node", "next", "--lease", "1h")
-    assert [(line["id"], line["attempt"], line["epoch"]) for line in new] == [(1, 2, 2), (2, 2, 2)]
+    attempt = 1 if strategy == "guard" else 2  # guard counts what failed, not what was taken
+    assert [(line["id"], line["attempt"]) for line in new] == [(1, attempt), (2, attempt)]
+    assert new[0]["epoch"] == new[1]["epoch"] > old[1]["epoch"]
     for verdict in ("--ack", "--retry", "--bury"):
         done = sluice.run("pull", verdict, *receipts(old), db=box, check=1)
         assert "2 of 2 messages are no longer yours" in done.stderr
-    assert query(box, "SELECT worker, epoch, attempts FROM outbox") == [("next", 2, 2)] * 2
+    assert held(box) == [(id, "next", new[0]["epoch"]) for id in (1, 2)]
     assert dead_letters(box) == set()
     sluice.run("pull", "--ack", *receipts(new), db=box)
     assert query(box, "SELECT count(*) FROM outbox") == [(0,)]
 
 
-def test_a_receipt_outlives_its_lease_if_nobody_came(sluice, box, pull):
+def test_a_receipt_outlives_its_lease_if_nobody_came(sluice, box, strategy, pull):
     commit(box, 1)
     [line] = pull("--lease", "1s")
-    wait_until(lambda: leases_ended(box), 10, "the end of the lease")
+    wait_until(lambda: claims_ended(box), 10, "the end of the lease")
     sluice.run("pull", "--ack", line["receipt"], db=box)
     assert query(box, "SELECT count(*) FROM outbox") == [(0,)]
 
@@ -211,10 +232,12 @@ def test_receipts_of_nothing_settle_nothing(sluice, box, pull, receipt):
 
 
 @pytest.mark.threads
-def test_many_pullers(sluice, box):
+def test_many_pullers(sluice, box, strategy):
     """Eight at once, none with a message of another: every claim is exclusive."""
     n = scaled(800, 80)
-    messages = commit(box, n)
+    commit(box, n)
+    query(box, "UPDATE outbox SET entity_key = 'k' || id")  # else the first holds all keys
+    messages = committed(box)
     several = [sluice.start("pull", "--batch", n // 8, "--node", f"p{i}", db=box) for i in range(8)]
     record = Record()
     for p in several:
@@ -227,11 +250,11 @@ def test_many_pullers(sluice, box):
     assert summary.duplicates == 0 and len(summary.workers) >= 2
 
 
-def test_the_script_of_the_manual(sluice, box):
+def test_the_script_of_the_manual(sluice, box, strategy):
     """pull | handle | pull --ack -, as `sluice pull --help` shows it."""
     commit(box, 20)
     script = ('"$SLUICE" pull --db "$URL" | while read -r line; do echo "$line" >> handled; '
-              'printf "%s\\n" "$line" | sed "s/.*\\"receipt\\":\\"\\([0-9:]*\\)\\".*/\\1/"; done |'
+              'printf "%s\\n" "$line" | sed "s/.*\\"receipt\\":\\"\\([0-9:.]*\\)\\".*/\\1/"; done |'
               ' "$SLUICE" pull --db "$URL" --ack -')
     subprocess.run(["sh", "-c", script], cwd=sluice.cwd, env={**sluice.env(), "SLUICE": sluice.bin, "URL": box}, check=True)
     with open(os.path.join(sluice.cwd, "handled")) as f:

@@ -38,7 +38,7 @@ def test_precedence(sluice, conf):
     assert got["batch"] == (40, "environment")
     assert got["lease"] == ("20s", "file")
     assert got["db"] == ("sqlite:file.db", "file")
-    assert got["poll"] == ("500ms", "default")
+    assert got["poll"] == ("1s", "default")
     assert shown(sluice, env={"DATABASE_URL": "sqlite:url.db"})["db"] == ("sqlite:url.db", "DATABASE_URL")
     assert shown(sluice, env={"DATABASE_URL": "sqlite:url.db", "SLUICE_DB": "sqlite:env.db"})["db"] == \
         ("sqlite:env.db", "environment")
@@ -70,8 +70,9 @@ def test_a_map_is_replaced_as_a_whole(sluice, conf):
 def test_every_setting_in_every_place(sluice, conf):
     """As flag, variable and line of the file, each with a value other than its default."""
     values = {"db": "sqlite:other.db", "table": "other", "columns": "topic=t", "lanes": "7", "connect_timeout": "3s",
-              "statement_timeout": "7s", "sink": "null:", "strategy": "skip-locked", "hold": "transaction", "workers": "9",
-              "batch": "11", "batch_bytes": "3M", "lease": "13s", "poll": "17ms", "retry_base": "19ms", "retry_max": "23s",
+              "statement_timeout": "7s", "sink": "null:", "strategy": "skip-locked", "assign": "static", "static_lanes": "0-3",
+              "hold": "transaction", "workers": "9", "batch": "11", "batch_bytes": "3M", "lease": "13s", "wake": "poll",
+              "poll": "17ms", "retry_base": "19ms", "retry_max": "23s",
               "node": "me", "drain": "true", "log_format": "json", "log_level": "debug"}
     defaults = shown(sluice)
     assert set(values) == set(defaults), "a new setting belongs into this list"
@@ -83,7 +84,7 @@ def test_every_setting_in_every_place(sluice, conf):
     for origin, got in by.items():
         assert {name: where for name, (_, where) in got.items()} == {name: origin for name in values}
         assert [got[name][0] for name in values] == [by["flag"][name][0] for name in values]
-    for name in set(values) - {"strategy"}:
+    for name in set(values) - {"wake"}:  # has one value yet
         assert by["flag"][name][0] != defaults[name][0], name
 
 
@@ -131,7 +132,9 @@ def test_the_sample_file_is_right(sluice, conf):
     ("drain: perhaps\n", [":1: ", "true or false"]),
     ("hold: Lease\n", [":1: ", "lease|transaction"]),
     ("retry_base: 1h\n", ["retry_base is longer than retry_max"]),
-    ("strategy: lanes\n", ["unknown strategy 'lanes'", "skip-locked"]),
+    ("strategy: lines\n", ["unknown strategy 'lines'", "lanes, guard, advisory, skip-locked"]),
+    ("assign: static\n", ["assign is static, but static_lanes does not say which lanes", "--static-lanes 0-15"]),
+    ("static_lanes: 0-3\n", ["static_lanes is for assign: static only"]),
     (b"workers: 3\n\xff\xfe\n", ["sluice.yaml"]),
     (b"node: \"a\\0b\"\n", [":1: node holds a NUL character"]),
     ("json: true\n", ["unknown setting 'json'"]),
@@ -141,7 +144,8 @@ def test_wrong_files(sluice, conf, text, words):
     path = conf(text)
     for command in (["config", "check"], ["config", "show"], ["status"]):
         done = sluice.run(*command, "-c", path, check=2)
-        assert done.stdout == "" and "sluice.yaml" in done.stderr or "retry" in done.stderr or "strategy" in done.stderr
+        assert done.stdout == "" and "sluice.yaml" in done.stderr or \
+            any(name in done.stderr for name in ("retry", "strategy", "static_lanes"))
         for word in words:
             assert word in done.stderr
 
@@ -314,13 +318,15 @@ def test_status(sluice, db):
 
     def status():
         return json.loads(sluice.run("status", "--json", db=db).stdout)
-    assert status() == {"table": "outbox", "schema_version": 1, "lanes": 5, "total": 0, "due": 0, "leased": 0,
-                        "scheduled": 0, "dead": 0, "lag_seconds": 0, "workers": []}
+    assert status() == {"table": "outbox", "schema_version": 2, "lanes": 5, "total": 0, "due": 0, "leased": 0,
+                        "scheduled": 0, "held": 0, "blocked_keys": 0, "dead": 0, "lag_seconds": 0, "strategy": None,
+                        "nodes": 0, "per_second": 0, "free_lanes": 5, "workers": []}
     commit(db, 10)
     sluice.run("push", "--topic", "later", "--delay", "1h", "1", db=db)
-    held = [json.loads(line) for line in sluice.run("pull", "--batch", 3, "--node", "me \"é\"", "--lease", "1h", db=db)
-            .stdout.splitlines()]
-    sluice.run("pull", "--bury", held[0]["receipt"], db=db)
+    skip_locked = ["--strategy", "skip-locked"]
+    held = [json.loads(line) for line in sluice.run("pull", *skip_locked, "--batch", 3, "--node", "me \"é\"", "--lease",
+                                                    "1h", db=db).stdout.splitlines()]
+    sluice.run("pull", *skip_locked, "--bury", held[0]["receipt"], db=db)
     got = status()
     assert {name: got[name] for name in ("total", "due", "leased", "scheduled", "dead")} == \
         {"total": 10, "due": 7, "leased": 2, "scheduled": 1, "dead": 1}
@@ -328,7 +334,7 @@ def test_status(sluice, db):
     [worker] = got["workers"]
     assert (worker["worker"], worker["messages"]) == ('me "é"', 2) and 3000 < worker["lease_seconds"] <= 3600
     text = sluice.run("status", db=db).stdout
-    for line in ("table      outbox (schema version 1, 5 lanes)", "due        7", "leased     2", "scheduled  1",
+    for line in ("table      outbox (schema version 2, 5 lanes)", "due        7", "leased     2", "scheduled  1",
                  "dead       1"):
         assert line in text.splitlines()
     assert 'me "é"' in text

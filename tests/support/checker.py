@@ -15,6 +15,8 @@ It reads the sink's own file, never a log. What must hold:
     epochs       of one message never fall in the order of the file; with `fenced`, each delivery
                  is of a later epoch
     least        a history with too little in it proves nothing, and fails
+
+Order, exclusion and the rest of what the ordered strategies promise is judged by history.py.
 """
 import base64
 import collections
@@ -129,7 +131,7 @@ def read_sink(*paths):
 
 # -- The verdict ---------------------------------------------------------------------------------
 
-def _some(kind, violations):
+def some(kind, violations):
     violations = list(violations)
     more = [f"... and {len(violations) - SHOWN} more of this kind"] if len(violations) > SHOWN else []
     return [f"{kind}: {v}" for v in violations[:SHOWN] + more]
@@ -154,23 +156,27 @@ def _repeated(record, in_flight):
             yield f"message {id} was delivered {times} times and was {in_flight[id]} times in flight at a fault"
 
 
-def _fallen(record, fenced):
+def _fallen(record, fenced, excused):
     last = {}
     for d in record:
+        if d.line in excused:
+            continue
         before = last.get(d.id)
         if before and (d.epoch < before.epoch or (fenced and d.epoch == before.epoch)):
             yield f"message {d.id} has epoch {before.epoch} in line {before.line} and {d.epoch} in line {d.line}"
         last[d.id] = d
 
 
-def check(messages, record, dead=(), in_flight=(), duplicates_max=None, torn_max=0, fenced=False, least=1):
-    """Raises BadHistory, or returns a Summary.
+def complaints(messages, record, dead=(), in_flight=(), duplicates_max=None, torn_max=0, fenced=False, least=1,
+               excused=()):
+    """A Summary, and what is wrong.
 
     in_flight       ids, one entry for each time that a message's owner was hit while it held it
     duplicates_max  in all; by default as many as were in flight
     torn_max        lines that are no whole JSON object
     fenced          the claim raises the epoch each time (hold: lease)
     least           so many different messages must have arrived
+    excused         lines whose epochs are judged elsewhere
     """
     dead = set(dead)
     in_flight = collections.Counter(in_flight)
@@ -179,16 +185,22 @@ def check(messages, record, dead=(), in_flight=(), duplicates_max=None, torn_max
     summary = Summary(len(messages), len(counts), len(record), len(record) - len(counts),
                       max(counts.values(), default=0), len(record.torn), len(dead),
                       sorted({d.worker for d in record}))
-    wrong = _some("loss", (f"message {id} never arrived" for id in sorted(messages.keys() - counts.keys() - dead)))
-    wrong += _some("invention", _invented(messages, record, dead))
-    wrong += _some("duplicates", _repeated(record, in_flight))
-    wrong += _some("epochs", _fallen(record, fenced))
+    wrong = some("loss", (f"message {id} never arrived" for id in sorted(messages.keys() - counts.keys() - dead)))
+    wrong += some("invention", _invented(messages, record, dead))
+    wrong += some("duplicates", _repeated(record, in_flight))
+    wrong += some("epochs", _fallen(record, fenced, set(excused)))
     if summary.duplicates > most:
         wrong.append(f"duplicates: {summary.duplicates} in all, at most {most} are allowed")
     if summary.torn > torn_max:
         wrong.append(f"torn: lines {record.torn[:SHOWN]} are no messages, at most {torn_max} may be")
     if summary.delivered < max(least, 1):
         wrong.append(f"least: {summary.delivered} messages arrived, which is too few to prove anything")
+    return summary, wrong
+
+
+def check(*args, **kw):
+    """Raises BadHistory, or returns a Summary; the arguments are those of `complaints`."""
+    summary, wrong = complaints(*args, **kw)
     if wrong:
         raise BadHistory("\n".join([str(summary), *wrong]))
     return summary

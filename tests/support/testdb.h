@@ -18,6 +18,9 @@
 
 #include "unit/unit.h"
 
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
 enum { TESTDB_SLOTS = 8, TESTDB_SKIPPED = 77 };
 
 typedef struct testdb {
@@ -324,6 +327,61 @@ static inline void testdb_fill(testdb *t, int count, int payload_bytes)
             "INSERT INTO sluice_outbox (topic, payload) "
             "SELECT 'orders', CAST(replace(hex(zeroblob(%d)), '00', 'x') AS BLOB) FROM n",
             count, payload_bytes);
+    testdb_exec(t, sql);
+}
+
+/* Cuts every connection of this process but the eye's: tests beside this one have theirs on the same
+ * server. */
+static inline void testdb_cut(testdb *t)
+{
+    char sql[4096] = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> "
+                     "pg_backend_pid() AND client_port IN (0";
+    for (int fd = 3; fd < 256; fd++) {
+        struct sockaddr_in in;
+        socklen_t len = sizeof in;
+        size_t n = strlen(sql);
+        if (getsockname(fd, (struct sockaddr *)&in, &len) == 0 && in.sin_family == AF_INET)
+            snprintf(sql + n, sizeof sql - n, ", %d", ntohs(in.sin_port));
+    }
+    snprintf(sql + strlen(sql), sizeof sql - strlen(sql), ")");
+    testdb_exec(t, sql);
+}
+
+/* Messages of a key, or without one. */
+static inline void testdb_push(testdb *t, const char *key, int count)
+{
+    char sql[512], quoted[128] = "NULL";
+    if (key)
+        snprintf(quoted, sizeof quoted, "'%s'", key);
+    if (t->pg)
+        snprintf(sql, sizeof sql,
+                 "INSERT INTO sluice_outbox (topic, entity_key, payload) SELECT 'orders', %s, "
+                 "'p' FROM generate_series(1, %d)",
+                 quoted, count);
+    else
+        snprintf(
+            sql, sizeof sql,
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) "
+            "INSERT INTO sluice_outbox (topic, entity_key, payload) SELECT 'orders', %s, 'p' "
+            "FROM n",
+            count, quoted);
+    testdb_exec(t, sql);
+}
+
+/* Not before so many seconds from now. */
+static inline void testdb_schedule(testdb *t, int64_t id, int seconds)
+{
+    char sql[256];
+    if (t->pg)
+        snprintf(sql, sizeof sql,
+                 "UPDATE sluice_outbox SET available_at = clock_timestamp() + %d * interval '1 "
+                 "second' WHERE id = %lld",
+                 seconds, (long long)id);
+    else
+        snprintf(sql, sizeof sql,
+                 "UPDATE sluice_outbox SET available_at = datetime('now', '%+d seconds') WHERE "
+                 "id = %lld",
+                 seconds, (long long)id);
     testdb_exec(t, sql);
 }
 

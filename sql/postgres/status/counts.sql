@@ -1,14 +1,21 @@
--- How much waits, and for how long. Ages in microseconds, on the database's clock.
+-- How much waits, and for how long. Ages in microseconds, on the database's clock. A held message
+-- with a key is due when its key is, however old it is itself.
 -- in:  none
--- out: total int8, due int8, leased int8, scheduled int8, oldest_us int8, dead int8
+-- out: total int8, due int8, leased int8, scheduled int8, held int8, oldest_us int8, dead int8
 WITH o AS (
-    SELECT s.available_at, s.leased_until, clock_timestamp() AS t FROM sluice_outbox s
+    SELECT s.available_at AS sluice_from, s.held AS sluice_held,
+           coalesce(s.leased_until > clock_timestamp(), false) AS sluice_leased,
+           (NOT s.held OR s.entity_key IS NULL OR k.due_at <= clock_timestamp()) AS sluice_free,
+           clock_timestamp() AS sluice_now
+      FROM sluice_outbox s
+      LEFT JOIN sluice_outbox_keys k ON s.held AND k.entity_key = s.entity_key
 )
 SELECT count(*),
-       count(*) FILTER (WHERE o.available_at <= o.t AND (o.leased_until IS NULL OR o.leased_until <= o.t)),
-       count(*) FILTER (WHERE o.leased_until > o.t),
-       count(*) FILTER (WHERE o.available_at > o.t AND (o.leased_until IS NULL OR o.leased_until <= o.t)),
-       coalesce((extract(EPOCH FROM clock_timestamp() - min(o.available_at) FILTER (WHERE o.available_at <= o.t))
-                 * 1000000)::bigint, 0),
+       count(*) FILTER (WHERE NOT o.sluice_leased AND o.sluice_free AND (o.sluice_from > o.sluice_now) IS NOT TRUE),
+       count(*) FILTER (WHERE o.sluice_leased),
+       count(*) FILTER (WHERE NOT o.sluice_leased AND o.sluice_from > o.sluice_now),
+       count(*) FILTER (WHERE o.sluice_held),
+       coalesce((extract(EPOCH FROM clock_timestamp()
+                         - min(o.sluice_from) FILTER (WHERE o.sluice_from <= o.sluice_now)) * 1000000)::bigint, 0),
        (SELECT count(*) FROM sluice_outbox_dead)
   FROM o;

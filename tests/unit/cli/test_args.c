@@ -192,7 +192,8 @@ static void unknown_flags_are_refused(void **state)
     refused("--wokers 3", "unknown flag --wokers\nhint: did you mean --workers?");
     refused("--max-cuont=3", "did you mean --max-count?");
     refused("--zebra", "hint: see 'sluice fake --help'");
-    refused("--lanes 3", "--lanes is no flag of this command\nhint: it is a flag of ");
+    refused("--log-level debug",
+            "--log-level is no flag of this command\nhint: it is a flag of ");
     refused("-x", "unknown flag -x");
     refused("-xyz", "unknown flag -x");
     refused("--=x", "unknown flag --");

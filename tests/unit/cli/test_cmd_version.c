@@ -31,7 +31,7 @@ static void the_first_line_is_the_version(void **state)
     assert_int_equal(run(NULL), 0);
     assert_memory_equal(out.text, first, strlen(first));
     assert_non_null(strstr(out.text, "\ndatabases:"));
-    assert_non_null(strstr(out.text, "\nstrategies: skip-locked"));
+    assert_non_null(strstr(out.text, "\nstrategies: lanes guard advisory skip-locked"));
     assert_non_null(strstr(out.text, "\nsinks:"));
 }
 

@@ -162,17 +162,26 @@ static void a_missing_table_is_told(void **state)
     check_tells(SL_OPERATOR, "table 'outbox' was not made by sluice init");
 }
 
+static void set_version(int version)
+{
+    char sql[96];
+    snprintf(sql, sizeof sql,
+             "UPDATE sluice_outbox_meta SET value = '%d' WHERE name = 'schema_version'",
+             version);
+    testdb_exec(&t, sql);
+}
+
 static void a_newer_schema_is_left_alone(void **state)
 {
     (void)state;
     must_init();
-    testdb_exec(&t, "UPDATE sluice_outbox_meta SET value = '2' WHERE name = 'schema_version'");
-    check_tells(SL_NEWER, "has schema version 2, this program knows up to 1");
+    set_version(SL_SCHEMA_VERSION + 1);
+    check_tells(SL_NEWER, "has schema version 3, this program knows up to 2");
     err = (sl_err){ 0 };
     assert_int_equal(init(), SL_NEWER);
     assert_non_null(strstr(err.text, "install a newer sluice"));
     /* The connection is not left in a transaction. */
-    testdb_exec(&t, "UPDATE sluice_outbox_meta SET value = '1' WHERE name = 'schema_version'");
+    set_version(SL_SCHEMA_VERSION);
     sl_db *other = testdb_open(&t);
     assert_int_equal(sl_schema_check(other, &t.names, &err), SL_OK);
     sl_db_close(other);
@@ -215,8 +224,8 @@ static void a_table_of_others_is_adopted(void **state)
     must_init();
     assert_true(done.before.table);
     assert_int_equal(done.before.version, 0);
-    assert_int_equal(done.after.version, 1);
-    assert_int_equal(done.columns_added, 12);
+    assert_int_equal(done.after.version, SL_SCHEMA_VERSION);
+    assert_int_equal(done.columns_added, 12); /* and one by a migration */
     testdb_expect(&t, "1 a 3 sluice application/json 0",
                   "SELECT id || ' ' || event_type || ' ' || attempts || ' ' || topic || ' ' || "
                   "content_type || ' ' || epoch FROM sluice_outbox WHERE payload = 'old'");
@@ -281,6 +290,57 @@ static void a_failed_adoption_changes_nothing(void **state)
     assert_int_equal(done.columns_added, 12);
 }
 
+/* ---- Migrating ---- */
+
+/* As `sluice init` of version 1 has left it, with messages in it. */
+static void a_table_of_version_1_is_migrated(void **state)
+{
+    (void)state;
+    t.names.lanes = 8;
+    testdb_exec(&t, sl_script_named(dialect, "schema/001")->text);
+    testdb_fill(&t, 3, 1);
+    testdb_exec(&t, "UPDATE sluice_outbox SET attempts = 2, worker = 'n/1' WHERE id = 2");
+    check_tells(SL_OPERATOR, "hint: run 'sluice init'");
+    t.names.lanes = 16; /* too late */
+    must_init();
+    assert_int_equal(done.before.version, 1);
+    assert_int_equal(done.after.version, SL_SCHEMA_VERSION);
+    assert_int_equal(done.after.lanes, 8);
+    testdb_expect(&t, "1 0 -\n2 2 n/1\n3 0 -",
+                  "SELECT id || ' ' || attempts || ' ' || coalesce(worker, '-') FROM "
+                  "sluice_outbox ORDER BY id");
+    assert_int_equal(
+        testdb_int(&t, testdb_or(&t, "SELECT count(*) FROM sluice_outbox WHERE held",
+                                 "SELECT count(*) FROM sluice_outbox WHERE "
+                                 "held = 1")),
+        0);
+    assert_int_equal(testdb_int(&t, "SELECT count(*) FROM sluice_outbox_lanes WHERE owner IS "
+                                    "NULL AND epoch = 0"),
+                     8);
+    assert_int_equal(
+        testdb_int(&t, "SELECT CAST(max(lane) AS bigint) FROM sluice_outbox_lanes"), 7);
+    check_tells(SL_OK, "");
+}
+
+/* A column of another meaning must not be mistaken for ours; it can be given another name. */
+static void a_column_that_is_in_the_way_is_told(void **state)
+{
+    (void)state;
+    testdb_exec(&t,
+                testdb_or(&t,
+                          "CREATE TABLE sluice_outbox (id bigint PRIMARY KEY, payload bytea, "
+                          "\"held\" text)",
+                          "CREATE TABLE sluice_outbox (id INTEGER PRIMARY KEY AUTOINCREMENT, "
+                          "payload BLOB, \"held\" TEXT)"));
+    assert_int_equal(init(), SL_OPERATOR);
+    if (!strstr(err.text, "held"))
+        fail_msg("%s", err.text);
+    rename_columns("held", "sluice_held");
+    must_init();
+    testdb_exec(&t, "INSERT INTO sluice_outbox (id, payload) VALUES (1, 'x')");
+    assert_int_equal(testdb_int(&t, "SELECT count(*) FROM sluice_outbox WHERE NOT held"), 1);
+}
+
 /* ---- At once, and on paper ---- */
 
 enum { NODES = 4 };
@@ -314,7 +374,10 @@ static void many_nodes_may_do_it_at_once(void **state)
     for (int i = 0; i < NODES; i++)
         assert_int_equal(rcs[i], SL_OK);
     check_tells(SL_OK, "");
-    assert_int_equal(testdb_int(&t, "SELECT count(*) FROM sluice_outbox_meta"), 2);
+    assert_int_equal(testdb_int(&t, "SELECT count(*) FROM sluice_outbox_lanes"), 64);
+    assert_int_equal(testdb_int(&t, "SELECT count(*) FROM sluice_outbox_meta WHERE name IN "
+                                    "('schema_version', 'lanes', 'lanes_pause')"),
+                     3);
 }
 
 static void what_is_printed_can_be_run(void **state)
@@ -335,8 +398,9 @@ static void what_is_printed_can_be_run(void **state)
     check_tells(SL_OK, "");
     testdb_fill(&t, 20, 1);
     assert_int_equal(testdb_int(&t, "SELECT max(lane) FROM sluice_outbox"), 4);
+    assert_int_equal(testdb_int(&t, "SELECT count(*) FROM sluice_outbox_lanes"), 5);
     must_init();
-    assert_int_equal(done.before.version, 1);
+    assert_int_equal(done.before.version, SL_SCHEMA_VERSION);
 }
 
 static void an_unknown_dialect_is_not_printed(void **state)
@@ -353,13 +417,22 @@ static int on(const char *name)
     dialect = name;
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(a_missing_table_is_created_once),   TEST(a_producer_needs_topic_and_payload_only),
-        TEST(lanes_are_within_bounds),           TEST(bad_messages_are_refused),
-        TEST(an_id_is_never_given_twice),        TEST(a_missing_table_is_told),
-        TEST(a_newer_schema_is_left_alone),      TEST(a_role_without_rights_is_told),
-        TEST(a_table_of_others_is_adopted),      TEST(what_cannot_be_adopted_is_told),
-        TEST(a_failed_adoption_changes_nothing), TEST(many_nodes_may_do_it_at_once),
-        TEST(what_is_printed_can_be_run),        TEST(an_unknown_dialect_is_not_printed),
+        TEST(a_missing_table_is_created_once),
+        TEST(a_producer_needs_topic_and_payload_only),
+        TEST(lanes_are_within_bounds),
+        TEST(bad_messages_are_refused),
+        TEST(an_id_is_never_given_twice),
+        TEST(a_missing_table_is_told),
+        TEST(a_newer_schema_is_left_alone),
+        TEST(a_role_without_rights_is_told),
+        TEST(a_table_of_others_is_adopted),
+        TEST(what_cannot_be_adopted_is_told),
+        TEST(a_failed_adoption_changes_nothing),
+        TEST(a_table_of_version_1_is_migrated),
+        TEST(a_column_that_is_in_the_way_is_told),
+        TEST(many_nodes_may_do_it_at_once),
+        TEST(what_is_printed_can_be_run),
+        TEST(an_unknown_dialect_is_not_printed),
     };
     return cmocka_run_group_tests_name(name, tests, NULL, NULL);
 }

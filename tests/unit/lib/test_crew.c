@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 static const char *dialect;
+static const char *strategy;
 static testdb t;
 static sl_settings settings;
 static sl_stop stop;
@@ -26,12 +27,25 @@ static _Atomic int opened, closed, sent;
 static _Atomic int open_fails; /* so many times */
 static sl_rc open_rc;
 static unsigned slow_us;
+static unsigned fail_each; /* so many messages, at the first attempt; 0: none */
+
+enum { KEYS = 20 };
+static _Atomic int64_t last_of[KEYS]; /* by key "k7": the id that was sent last */
+static _Atomic int disorder;
 
 static void plain_submit(sl_sink *s, sl_batch *b, sl_msg *m)
 {
     (void)s;
     if (slow_us)
         usleep(slow_us);
+    if (fail_each && m->attempt == 1 && m->id % fail_each == 0) {
+        sl_msg_settle(b, m, SL_RETRY, SL_STR("not now"));
+        return;
+    }
+    if (m->key.n > 1 && m->key.p[0] == 'k') {
+        long k = strtol(m->key.p + 1, NULL, 10);
+        disorder += atomic_exchange(&last_of[k], m->id) != (m->id > KEYS ? m->id - KEYS : 0);
+    }
     sl_msg_settle(b, m, SL_SENT, SL_NONE);
     sent++;
 }
@@ -61,7 +75,7 @@ static const sl_sink_ops plain_ops = { .scheme = "plain",
 
 static sl_rc make(void *ctx, sl_sink **out, const sl_sink_conf *conf, sl_err *e)
 {
-    if (ctx != &opened || strncmp(conf->worker, "n/", 2) != 0) /* no asserts in other threads */
+    if (ctx != &opened || conf->worker[1] != '/') /* no asserts in other threads */
         return sl_fail(e, SL_OPERATOR, "not what was asked for");
     if (open_fails > 0) {
         open_fails--;
@@ -94,7 +108,10 @@ static int setup(void **state)
     (void)state;
     err = (sl_err){ 0 };
     opened = closed = sent = open_fails = warnings = 0;
-    slow_us = 0;
+    slow_us = fail_each = 0;
+    disorder = 0;
+    for (int i = 0; i < KEYS; i++)
+        last_of[i] = 0;
     crew = NULL;
     testdb_init(&t, dialect, NULL);
     sl_settings_init(&settings);
@@ -104,6 +121,7 @@ static int setup(void **state)
     set("poll", "20ms");
     set("workers", "3");
     set("batch", "10");
+    set("strategy", strategy);
     sl_log_init(&log_, note_line, NULL);
     return sl_stop_init(&stop) ? 0 : -1;
 }
@@ -204,23 +222,99 @@ static void freeing_a_crew_stops_it(void **state)
     must_start();
     sl_crew_free(crew);
     crew = NULL;
+    /* All given back, or sent. */
     assert_int_equal(testdb_int(&t, "SELECT count(*) FROM sluice_outbox WHERE worker IS NOT "
                                     "NULL"),
-                     0); /* all given back, or sent */
+                     0);
+    assert_int_equal(testdb_int(&t, "SELECT count(*) FROM sluice_outbox_claims"), 0);
+    assert_int_equal(testdb_int(&t, "SELECT count(*) FROM sluice_outbox_nodes"), 0);
     sl_crew_free(NULL);
 }
 
+/* Where the claim is written down, with the name of the worker. */
 static void workers_are_told_apart(void **state)
 {
     (void)state;
+    bool rows = !strcmp(strategy, "skip-locked");
+    if (!rows && strcmp(strategy, "guard") != 0)
+        return;
     testdb_fill(&t, 60, 1);
     slow_us = 20000;
     set("workers", "2");
     must_start();
     wait_sent(12);
     testdb_expect(&t, "n/1\nn/2",
-                  "SELECT DISTINCT worker FROM sluice_outbox WHERE worker IS NOT "
-                  "NULL ORDER BY worker");
+                  rows ? "SELECT DISTINCT worker FROM sluice_outbox WHERE worker IS NOT NULL "
+                         "ORDER BY worker"
+                       : "SELECT DISTINCT held_by FROM sluice_outbox_claims ORDER BY held_by");
+}
+
+static void a_crew_is_a_node_among_others(void **state)
+{
+    (void)state;
+    must_start();
+    char want[64];
+    snprintf(want, sizeof want, "n %s 3", strategy);
+    testdb_expect(&t, want,
+                  "SELECT node || ' ' || strategy || ' ' || workers FROM sluice_outbox_nodes");
+    int64_t owned = testdb_int(&t, "SELECT count(*) FROM sluice_outbox_lanes l JOIN "
+                                   "sluice_outbox_nodes n ON l.owner = n.session");
+    assert_int_equal(owned, strcmp(strategy, "lanes") ? 0 : 64);
+    sl_stop_ask(&stop, SL_STOP_SOON);
+    must_end();
+    sl_crew_free(crew);
+    crew = NULL;
+    assert_int_equal(testdb_int(&t, "SELECT count(*) FROM sluice_outbox_nodes"), 0);
+}
+
+static void a_table_shared_otherwise_is_refused(void **state)
+{
+    (void)state;
+    sl_settings others;
+    sl_crew *second = NULL;
+    must_start();
+    sl_settings_init(&others);
+    const char *wish[][2] = {
+        { "db", t.url },
+        { "table", t.table },
+        { "node", "m" },
+        { "strategy", strcmp(strategy, "guard") ? "guard" : "skip-locked" },
+    };
+    for (size_t i = 0; i < COUNT(wish); i++)
+        assert_int_equal(sl_settings_set(&others, wish[i][0], wish[i][1], &err), SL_OK);
+    sl_rc rc = sl_crew_start(&second, &others, make, &opened, &stop, &log_, stop.fd_soon, &err);
+    sl_settings_fini(&others);
+    assert_int_equal(rc, SL_OPERATOR);
+    assert_non_null(strstr(err.text, "node 'n' lives and shares this table by strategy"));
+    assert_null(second);
+}
+
+/* Each message says where it stands in its key; some fail at first. */
+static void a_crew_keeps_the_order_of_each_key(void **state)
+{
+    (void)state;
+    enum { EACH = 12 };
+    if (!strcmp(strategy, "skip-locked"))
+        return;
+    for (int i = 0; i < EACH; i++)
+        for (int k = 0; k < KEYS; k++) {
+            char key[8];
+            snprintf(key, sizeof key, "k%d", k);
+            testdb_push(&t, key, 1);
+        }
+    set("retry_base", "5ms");
+    set("drain", "false");
+    fail_each = 5;
+    must_start();
+    wait_empty();
+    sl_stop_ask(&stop, SL_STOP_SOON);
+    must_end();
+    assert_int_equal(disorder, 0);
+    assert_int_equal(sent, KEYS * EACH);
+    sl_counts c;
+    sl_crew_counts(crew, &c);
+    assert_true(c.retried > 0);
+    assert_int_equal(c.lost, 0);
 }
 
 /* What was sent is marked, and the rest is given back, before the crew has ended. */
@@ -286,6 +380,7 @@ static void a_failure_for_a_human_stops_all(void **state)
     testdb_fill(&t, 10, 1);
     wait_sent(10);
     testdb_exec(&t, "ALTER TABLE sluice_outbox RENAME COLUMN topic TO oh");
+    testdb_exec(&t, "INSERT INTO sluice_outbox (oh, payload) VALUES ('x', 'p')"); /* woken */
     assert_int_equal(sl_crew_wait(crew, &err), SL_OPERATOR);
     assert_non_null(strstr(err.text, "topic"));
     assert_true(ended());
@@ -296,15 +391,10 @@ static void a_lost_database_is_waited_for(void **state)
     (void)state;
     if (!t.pg)
         return;
-    char sql[256];
     must_start();
     testdb_fill(&t, 10, 1);
     wait_empty();
-    snprintf(sql, sizeof sql,
-             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%%%s%%' "
-             "AND application_name = 'sluice'",
-             t.names.schema);
-    testdb_exec(&t, sql);
+    testdb_cut(&t);
     sl_counts c;
     int64_t until = sl_now_ns() + 30 * SL_SEC;
     do { /* one of them, at least, was in the middle of a statement on our table */
@@ -319,22 +409,45 @@ static void a_lost_database_is_waited_for(void **state)
     must_end();
 }
 
-static int on(const char *name)
+static int run_group(void)
 {
-    dialect = name;
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_crew_drains_the_table),
-        TEST(a_crew_works_until_told_to_stop),
         TEST(freeing_a_crew_stops_it),
         TEST(workers_are_told_apart),
+        TEST(a_crew_is_a_node_among_others),
+        TEST(a_table_shared_otherwise_is_refused),
+        TEST(a_crew_keeps_the_order_of_each_key),
         TEST(a_stop_now_settles_what_is_in_hand),
+        TEST(a_lost_database_is_waited_for),
+    };
+    print_message("by %s on %s\n", strategy, dialect);
+    return cmocka_run_group_tests_name(strategy, tests, NULL, NULL);
+}
+
+/* What does not depend on the strategy. */
+static int run_once(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_crew_works_until_told_to_stop),
         TEST(what_cannot_work_fails_the_rehearsal),
         TEST(what_passes_is_tried_again),
         TEST(a_failure_for_a_human_stops_all),
-        TEST(a_lost_database_is_waited_for),
     };
-    return cmocka_run_group_tests_name(name, tests, NULL, NULL);
+    return cmocka_run_group_tests_name(dialect, tests, NULL, NULL);
+}
+
+static int on(const char *name)
+{
+    int failed = 0;
+    dialect = name;
+    for (const sl_claim_ops *const *c = sl_claim_all; *c; c++) {
+        strategy = (*c)->name;
+        failed += run_group();
+    }
+    strategy = "lanes";
+    return failed + run_once();
 }
 
 int main(void)

@@ -149,7 +149,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    sl_batch_fini(&relay.batch);
+    sl_relay_fini(&relay);
     sl_stop_fini(&stop);
     return 0;
 }

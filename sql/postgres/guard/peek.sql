@@ -1,0 +1,16 @@
+-- Is there anything to do, but for what others have leased?
+-- in:  none
+-- out: any bool
+SELECT EXISTS (SELECT FROM sluice_outbox o
+                WHERE o.lane >= 0 AND NOT o.held
+                  AND NOT EXISTS (SELECT FROM sluice_outbox_claims c
+                                   WHERE c.claim = coalesce('k' || o.entity_key, 'i' || o.id)
+                                     AND c.ends_at > clock_timestamp()))
+    OR EXISTS (SELECT FROM sluice_outbox_keys k
+                WHERE k.due_at <= clock_timestamp()
+                  AND NOT EXISTS (SELECT FROM sluice_outbox_claims c
+                                   WHERE c.claim = 'k' || k.entity_key AND c.ends_at > clock_timestamp()))
+    OR EXISTS (SELECT FROM sluice_outbox o
+                WHERE o.held AND o.entity_key IS NULL AND o.available_at <= clock_timestamp()
+                  AND NOT EXISTS (SELECT FROM sluice_outbox_claims c
+                                   WHERE c.claim = 'i' || o.id AND c.ends_at > clock_timestamp()));

@@ -1,0 +1,26 @@
+-- Held messages of keys that are locked now and still due, in the order of each key and at most
+-- per_key of them. A key that has none left comes with no id. `wait` 2: the head of what is left is
+-- scheduled for later. epoch/next has run before.
+-- in:  claim text[], per_key int8
+-- out: id int8, epoch int8, attempt int8, created_at timestamptz, topic text, entity_key text,
+--      event_type text, content_type text, headers jsonb, payload bytea, lane int8, wait int8
+SELECT o.id, currval('sluice_outbox_epoch'), coalesce(o.attempts, 0)::bigint + 1, o.created_at, o.topic,
+       k.entity_key, o.event_type, o.content_type, o.headers, o.payload, k.lane::bigint,
+       CASE WHEN o.available_at > clock_timestamp() OR o.leased_until > clock_timestamp() THEN 2 ELSE 0 END::bigint
+  FROM unnest($1) AS u (sluice_claim)
+  JOIN sluice_outbox_keys k ON k.entity_key = substr(u.sluice_claim, 2)
+  LEFT JOIN LATERAL (
+       SELECT m.*
+         FROM sluice_outbox m
+        WHERE m.held AND m.entity_key = k.entity_key
+        ORDER BY m.id
+        LIMIT $2) o ON true
+ WHERE left(u.sluice_claim, 1) = 'k' AND k.due_at <= clock_timestamp()
+UNION ALL
+SELECT o.id, currval('sluice_outbox_epoch'), coalesce(o.attempts, 0)::bigint + 1, o.created_at, o.topic,
+       o.entity_key, o.event_type, o.content_type, o.headers, o.payload, o.lane::bigint, 0::bigint
+  FROM unnest($1) AS u (sluice_claim)
+  JOIN sluice_outbox o ON o.id = CASE WHEN left(u.sluice_claim, 1) = 'i' THEN substr(u.sluice_claim, 2)::bigint END
+ WHERE o.held AND o.entity_key IS NULL AND o.available_at <= clock_timestamp()
+   AND (o.leased_until IS NULL OR o.leased_until <= clock_timestamp())
+ ORDER BY 1;

@@ -1,0 +1,5 @@
+-- Lock lanes before it is asked whether they are free: only a later statement sees what a rival
+-- committed before it let go of the lock.
+-- in:  lane int8[]
+-- out: lane int8
+SELECT l.lane::bigint FROM sluice_outbox_lanes l WHERE l.lane = ANY ($1) ORDER BY l.lane FOR UPDATE;

@@ -1,0 +1,30 @@
+-- The oldest messages of each lane, from where its living begin (floor). The lanes are ours: no row
+-- is locked or written. `wait` says why a message may not go: 1 its key is blocked, 2 its time has
+-- not come; its payload then stays where it is. What goes beyond batch_bytes is left for the next
+-- turn; the first message always fits.
+-- in:  lane int8[], floor int8[], quota int8[], batch int8, batch_bytes int8
+-- out: id int8, epoch int8, attempt int8, created_at timestamptz, topic text, entity_key text,
+--      event_type text, content_type text, headers jsonb, payload bytea, lane int8, wait int8
+SELECT f.id, 0::bigint, coalesce(f.attempts, 0)::bigint + 1, f.created_at, f.topic, f.entity_key,
+       f.event_type, f.content_type, f.headers,
+       CASE WHEN f.sluice_wait = 0 THEN f.payload END, f.lane::bigint, f.sluice_wait
+  FROM (SELECT w.*, sum(w.sluice_bytes) OVER (ORDER BY w.id ROWS UNBOUNDED PRECEDING) AS sluice_upto
+          FROM (SELECT o.*,
+                       CASE WHEN o.sluice_wait = 0 THEN coalesce(octet_length(o.payload), 0) ELSE 0 END
+                       AS sluice_bytes
+                  FROM unnest($1, $2, $3) AS u (sluice_lane, sluice_floor, sluice_quota)
+                 CROSS JOIN LATERAL (
+                       SELECT m.id, m.attempts, m.created_at, m.topic, m.entity_key, m.event_type,
+                              m.content_type, m.headers, m.payload, m.lane,
+                              CASE WHEN k.entity_key IS NOT NULL THEN 1::bigint
+                                   WHEN m.available_at > clock_timestamp() OR m.leased_until > clock_timestamp() THEN 2
+                                   ELSE 0 END AS sluice_wait
+                         FROM sluice_outbox m
+                         LEFT JOIN sluice_outbox_keys k ON k.entity_key = m.entity_key
+                        WHERE m.lane = u.sluice_lane AND m.id >= u.sluice_floor AND NOT m.held
+                        ORDER BY m.id
+                        LIMIT u.sluice_quota) o
+                 ORDER BY o.id
+                 LIMIT $4) w) f
+ WHERE f.sluice_upto - f.sluice_bytes < $5
+ ORDER BY f.id;

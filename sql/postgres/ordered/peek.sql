@@ -1,0 +1,7 @@
+-- Is there anything to do, for anyone? By lane, since that index knows nothing of held messages.
+-- in:  none
+-- out: any bool
+SELECT EXISTS (SELECT FROM sluice_outbox o WHERE o.lane >= 0 AND NOT o.held)
+    OR EXISTS (SELECT FROM sluice_outbox_keys k WHERE k.due_at <= clock_timestamp())
+    OR EXISTS (SELECT FROM sluice_outbox o
+                WHERE o.held AND o.entity_key IS NULL AND o.available_at <= clock_timestamp());

@@ -1,0 +1,6 @@
+-- A key without held messages waits for nothing any more.
+-- in:  entity_key text[]
+-- out: none
+DELETE FROM sluice_outbox_keys k
+ WHERE k.entity_key = ANY ($1)
+   AND NOT EXISTS (SELECT FROM sluice_outbox o WHERE o.held AND o.entity_key = k.entity_key);

@@ -1,0 +1,18 @@
+-- Another number of lanes, second half, once every message is in its new lane. Nobody owns any.
+
+-- Rows that stay are kept: a node that waits for the lock on one gets that lock. Epoch 0 is
+-- nobody's, so that nothing which was taken by the old numbers can be settled by the new ones.
+DELETE FROM sluice_outbox_lanes WHERE lane >= sluice_lanes;
+UPDATE sluice_outbox_lanes SET owner = NULL, epoch = 0, since = clock_timestamp();
+INSERT INTO sluice_outbox_lanes (lane) SELECT generate_series(0, sluice_lanes - 1)
+    ON CONFLICT (lane) DO NOTHING;
+
+-- A key without held messages waits for nothing.
+DELETE FROM sluice_outbox_keys k
+ WHERE NOT EXISTS (SELECT FROM sluice_outbox o WHERE o.held AND o.entity_key = k.entity_key);
+UPDATE sluice_outbox_keys k
+   SET lane = (SELECT o.lane FROM sluice_outbox o
+                WHERE o.held AND o.entity_key = k.entity_key ORDER BY o.id LIMIT 1);
+
+UPDATE sluice_outbox_meta SET value = CAST(sluice_lanes AS text) WHERE name = 'lanes';
+UPDATE sluice_outbox_meta SET value = '-infinity' WHERE name = 'lanes_pause';

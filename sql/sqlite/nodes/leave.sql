@@ -1,0 +1,4 @@
+-- A node that stops leaves at once: its lanes are free with this.
+-- in:  session int8
+-- out: none
+DELETE FROM sluice_outbox_nodes WHERE session = ?1;

@@ -1,0 +1,7 @@
+-- Is there anything to do, for anyone? By lane, since that index knows nothing of held messages.
+-- in:  none
+-- out: any bool
+SELECT EXISTS (SELECT 1 FROM sluice_outbox o INDEXED BY sluice_outbox_ix_lane WHERE o.lane >= 0 AND o.held = 0)
+    OR EXISTS (SELECT 1 FROM sluice_outbox_keys k WHERE k.due_at <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
+    OR EXISTS (SELECT 1 FROM sluice_outbox o INDEXED BY sluice_outbox_ix_due
+                WHERE o.held = 1 AND o.entity_key IS NULL AND julianday(o.available_at) <= julianday('now'));

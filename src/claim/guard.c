@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * guard: rows of a key are claimed only while none of its siblings is. A lease row for each key that
+ * is held, with an epoch, keeps the others away; the lock on the key only serialises the claim. No
+ * transaction is open while a message is sent, and after a crash the keys come back when the lease
+ * ends. Renewed after a third of it.
+ */
+#include "claim/keyed.h"
+#include "core/clock.h"
+#include "core/mem.h"
+
+#include <assert.h>
+
+typedef struct guard_claim {
+    sl_claim base;
+    sl_keyed keyed;
+    int64_t holder;
+    int64_t epoch; /* of the turn: names all its leases */
+    bool pieces;   /* a part of the batch was settled before */
+    bool adopted;  /* the batch was taken over another connection */
+    sl_str_list going;
+    sl_str_list ours; /* the keys that were leased, among those that were locked */
+    int64_t asked_ns; /* just before the request that gained or renewed the leases */
+} guard_claim;
+
+extern const sl_claim_ops sl_claim_guard;
+
+static guard_claim *guard_of(sl_claim *c)
+{
+    return (guard_claim *)c;
+}
+
+static bool holds_any(const sl_batch *b)
+{
+    return sl_batch_count_of(b, SL_HELD) > 0;
+}
+
+/* `going`: the keys to let go of, or NULL. */
+static sl_rc settle(guard_claim *c, const sl_str_list *going, size_t *lost, sl_err *err)
+{
+    sl_val ours_in[] = { sl_texts(c->ours.v, c->ours.count), sl_int(c->epoch) };
+    sl_val done_in[] = { sl_texts(going ? going->v : NULL, going ? going->count : 0),
+                         sl_int(c->epoch) };
+    sl_call fence = { .stmt = sl_db_stmt(c->keyed.db, "guard/fence"), .in = ours_in };
+    sl_call done = { .stmt = sl_db_stmt(c->keyed.db, "guard/done"), .in = done_in };
+    sl_ordered_how how = {
+        .sent = "guard/sent",
+        .fence = &fence,
+        .fenced = (int64_t)c->ours.count,
+        .done = going && going->count ? &done : NULL,
+        .retry_base_ns = c->keyed.conf.retry_base_ns,
+        .retry_max_ns = c->keyed.conf.retry_max_ns,
+    };
+    return sl_ordered_settle(c->keyed.db, &c->keyed.found, &how, lost, err);
+}
+
+static sl_str name_of(guard_claim *c, const sl_msg *m)
+{
+    char id[24];
+    if (!m->key.p) {
+        snprintf(id, sizeof id, "i%lld", (long long)m->id);
+        return sl_arena_copy(&c->keyed.names, sl_str_of(id));
+    }
+    char *name = sl_arena_alloc(&c->keyed.names, m->key.n + 1);
+    name[0] = 'k';
+    memcpy(name + 1, m->key.p, m->key.n);
+    return (sl_str){ name, m->key.n + 1 };
+}
+
+/* ---- Taking ---- */
+
+/* For those that settle one by one: with which of its messages a key may go. */
+static void mark_last(sl_batch *b)
+{
+    sl_keymap seen = { 0 };
+    for (size_t i = b->count; i-- > 0;)
+        b->msgs[i].last = !b->msgs[i].key.p || (*sl_keymap_at(&seen, b->msgs[i].key))++ == 0;
+    sl_keymap_fini(&seen);
+}
+
+static sl_rc epoch_row(void *ctx, const sl_val *cols, sl_err *err)
+{
+    (void)err;
+    ((guard_claim *)ctx)->epoch = cols[0].i;
+    return SL_OK;
+}
+
+static sl_rc lease_row(void *ctx, const sl_val *cols, sl_err *err)
+{
+    (void)err;
+    guard_claim *c = ctx;
+    sl_str_list_add(&c->ours, sl_arena_copy(&c->keyed.names, cols[0].s));
+    return SL_OK;
+}
+
+/* Leases what is locked, reads its messages, and ends the transaction: one round trip. */
+static sl_rc lease_and_read(guard_claim *c, sl_batch *b, int64_t max, sl_err *err)
+{
+    sl_db *db = c->keyed.db;
+    sl_val read_in[2][2];
+    sl_val lease_in[] = { sl_ints(c->keyed.heads.v, c->keyed.heads.count),
+                          sl_int(c->keyed.conf.lease_ns / 1000), sl_int(c->holder),
+                          sl_text(sl_str_of(c->keyed.conf.worker)) };
+    sl_call calls[5] = {
+        { .stmt = sl_db_stmt(db, "epoch/next"), .row = epoch_row, .ctx = c },
+        { .stmt = sl_db_stmt(db, "guard/lease"), .in = lease_in, .row = lease_row, .ctx = c },
+    };
+    size_t n = 2 + sl_keyed_read(&c->keyed, b, max, calls + 2, read_in);
+    calls[n++] = (sl_call){ .stmt = sl_db_stmt(db, "tx/commit") };
+    c->ours.count = 0;
+    return db->ops->run(db, calls, n, err);
+}
+
+/* A key that another leased between our look and our lock is not ours: its messages are left, and what
+ * waits is found again. It hardly ever happens. */
+static void leave_foreign(guard_claim *c, sl_batch *b)
+{
+    sl_keymap ours = { 0 };
+    size_t kept = 0;
+    for (size_t i = 0; i < c->ours.count; i++)
+        *sl_keymap_at(&ours, c->ours.v[i]) = 1;
+    for (size_t i = 0; i < b->count; i++)
+        if (sl_keymap_find(&ours, name_of(c, &b->msgs[i])))
+            b->msgs[kept++] = b->msgs[i];
+    b->count = kept;
+    sl_keymap_fini(&ours);
+    sl_ordered_begin(&c->keyed.found, b, 0, 0);
+}
+
+static sl_rc guard_take(sl_claim *base, sl_batch *b, int64_t max, sl_err *err)
+{
+    guard_claim *c = guard_of(base);
+    size_t lost;
+    bool locked;
+    c->ours.count = 0;
+    c->adopted = c->pieces = false;
+    sl_rc rc = sl_keyed_lock(&c->keyed, max, &locked, err);
+    if (rc != SL_OK || !locked)
+        return rc;
+    c->asked_ns = sl_now_ns();
+    rc = lease_and_read(c, b, max, err);
+    if (rc != SL_OK)
+        return rc;
+    if (c->ours.count < c->keyed.heads.count)
+        leave_foreign(c, b);
+    sl_batch_sort(b);
+    mark_last(b);
+    if (b->count == 0) /* what only waits is put aside */
+        rc = settle(c, &c->ours, &lost, err);
+    return rc;
+}
+
+/* ---- Holding and settling ---- */
+
+static int64_t guard_trusted(const sl_claim *base)
+{
+    const guard_claim *c = (const guard_claim *)base;
+    int64_t tenth = c->keyed.conf.lease_ns / 10;
+    return c->asked_ns + c->keyed.conf.lease_ns - (tenth < 2 * SL_SEC ? tenth : 2 * SL_SEC);
+}
+
+static sl_rc guard_hold(sl_claim *base, const sl_batch *b, sl_err *err)
+{
+    (void)b;
+    guard_claim *c = guard_of(base);
+    int64_t asked_ns = sl_now_ns();
+    int64_t renewed = 0;
+    if (asked_ns - c->asked_ns < c->keyed.conf.lease_ns / 3)
+        return SL_OK;
+    sl_val in[] = { sl_texts(c->ours.v, c->ours.count), sl_int(c->epoch),
+                    sl_int(c->keyed.conf.lease_ns / 1000) };
+    sl_rc rc = sl_db_run1(c->keyed.db, "guard/renew", in, NULL, NULL, &renewed, err);
+    if (rc != SL_OK)
+        return rc;
+    if ((size_t)renewed < c->ours.count)
+        return sl_fail(err, SL_AGAIN,
+                       "lease lost: %zu of %zu keys were taken over by someone else",
+                       c->ours.count - (size_t)renewed, c->ours.count);
+    c->asked_ns = asked_ns;
+    return SL_OK;
+}
+
+/* All messages of a turn have its epoch. */
+static sl_rc guard_renew(sl_db *db, const int64_t *ids, const int64_t *epochs, size_t n,
+                         int64_t lease_ns, sl_err *err)
+{
+    (void)ids;
+    int64_t renewed = 0;
+    sl_val in[] = { sl_ints(epochs, n ? 1 : 0), sl_int(lease_ns / 1000) };
+    sl_rc rc = sl_db_run1(db, "guard/keep", in, NULL, NULL, &renewed, err);
+    if (rc != SL_OK || renewed > 0 || n == 0)
+        return rc;
+    return sl_fail(err, SL_AGAIN, "lease lost: the keys were taken over by someone else");
+}
+
+/* A batch that is settled piece by piece lets go of a key with its last message. */
+static sl_rc guard_settle(sl_claim *base, sl_batch *b, size_t *lost, sl_err *err)
+{
+    guard_claim *c = guard_of(base);
+    c->keyed.found.batch = b;
+    if (!c->adopted && !c->pieces && !holds_any(b))
+        return settle(c, &c->ours, lost, err);
+    c->pieces = true;
+    c->going.count = 0;
+    for (size_t i = 0; i < b->count; i++)
+        if (b->msgs[i].last && b->msgs[i].verdict != SL_HELD)
+            sl_str_list_add(&c->going, name_of(c, &b->msgs[i]));
+    return settle(c, &c->going, lost, err);
+}
+
+/* ---- A batch of another connection ---- */
+
+static sl_rc key_row(void *ctx, const sl_val *cols, sl_err *err)
+{
+    (void)err;
+    sl_batch *b = ctx;
+    for (size_t i = 0; i < b->count; i++)
+        if (b->msgs[i].id == cols[0].i && !cols[1].null)
+            b->msgs[i].key = sl_arena_copy(&b->arena, cols[1].s);
+    return SL_OK;
+}
+
+static void note_names(guard_claim *c, const sl_batch *b)
+{
+    sl_keymap seen = { 0 };
+    c->ours.count = 0;
+    for (size_t i = 0; i < b->count; i++) {
+        sl_str name = name_of(c, &b->msgs[i]);
+        if ((*sl_keymap_at(&seen, name))++ == 0)
+            sl_str_list_add(&c->ours, name);
+    }
+    sl_keymap_fini(&seen);
+}
+
+static sl_rc guard_adopt(sl_claim *base, sl_batch *b, sl_err *err)
+{
+    guard_claim *c = guard_of(base);
+    int64_t *ids = sl_arena_alloc(&b->arena, (b->count + 1) * sizeof *ids);
+    for (size_t i = 0; i < b->count; i++) {
+        assert(b->msgs[i].epoch == b->msgs[0].epoch);
+        ids[i] = b->msgs[i].id;
+    }
+    sl_val in[] = { sl_ints(ids, b->count) };
+    sl_rc rc = sl_db_run1(c->keyed.db, "guard/keys", in, key_row, b, NULL, err);
+    c->adopted = true;
+    c->epoch = b->count ? b->msgs[0].epoch : 0;
+    sl_arena_reset(&c->keyed.names);
+    note_names(c, b);
+    sl_ordered_begin(&c->keyed.found, b, 0, 0);
+    return rc;
+}
+
+/* ---- Opening and closing ---- */
+
+static sl_rc guard_peek(sl_claim *base, bool *any, sl_err *err)
+{
+    return sl_ordered_peek(guard_of(base)->keyed.db, "guard/peek", any, err);
+}
+
+static void guard_close(sl_claim *base)
+{
+    guard_claim *c = guard_of(base);
+    sl_keyed_fini(&c->keyed);
+    free(c->ours.v);
+    free(c->going.v);
+    free(c);
+}
+
+/* Runs its own statements once on nothing. */
+static sl_rc rehearse(sl_db *db, sl_err *err)
+{
+    sl_str none;
+    sl_val claims = sl_texts(&none, 0);
+    int64_t no_id;
+    sl_val lease_in[] = { sl_ints(&no_id, 0), sl_int(0), sl_int(0), sl_text(SL_STR("")) };
+    sl_val keep_in[] = { sl_ints(&no_id, 0), sl_int(0) };
+    sl_val epoch_in[] = { claims, sl_int(0), sl_int(0) };
+    sl_val sent_in[] = { sl_ints(&no_id, 0), sl_ints(&no_id, 0) };
+    sl_call calls[] = {
+        { .stmt = sl_db_stmt(db, "tx/begin") },
+        { .stmt = sl_db_stmt(db, "epoch/next") },
+        { .stmt = sl_db_stmt(db, "guard/lease"), .in = lease_in },
+        { .stmt = sl_db_stmt(db, "guard/renew"), .in = epoch_in },
+        { .stmt = sl_db_stmt(db, "guard/fence"), .in = epoch_in },
+        { .stmt = sl_db_stmt(db, "guard/sent"), .in = sent_in },
+        { .stmt = sl_db_stmt(db, "guard/done"), .in = epoch_in },
+        { .stmt = sl_db_stmt(db, "guard/keep"), .in = keep_in },
+        { .stmt = sl_db_stmt(db, "guard/keys"), .in = sent_in },
+        { .stmt = sl_db_stmt(db, "tx/commit") },
+    };
+    return db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
+}
+
+static sl_rc guard_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl_err *err)
+{
+    guard_claim *c = sl_alloc(sizeof *c);
+    c->base.ops = &sl_claim_guard;
+    c->holder = (int64_t)(sl_random() >> 2) | 1;
+    sl_rc rc = sl_keyed_open(&c->keyed, db, conf, err);
+    if (rc == SL_OK)
+        rc = rehearse(db, err);
+    if (rc == SL_OK)
+        *out = &c->base;
+    else
+        guard_close(&c->base);
+    return rc;
+}
+
+const sl_claim_ops sl_claim_guard = {
+    .name = "guard",
+    .ordered = true,
+    .open = guard_open,
+    .take = guard_take,
+    .hold = guard_hold,
+    .trusted_ns = guard_trusted,
+    .settle = guard_settle,
+    .renew = guard_renew,
+    .adopt = guard_adopt,
+    .peek = guard_peek,
+    .close = guard_close,
+};

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lanes: keys hash to lanes, and a lane has one owner at a time, a node, by a lease with an epoch
+ * (member/member.h). Within the node a lane is used by one worker at a time. So nothing is claimed
+ * message by message: a turn reads the oldest of its lanes, and writes one deletion for each, in a
+ * statement that checks the epochs of the lanes.
+ *
+ * Each lane has a floor below which nothing is read: member/floor.h.
+ */
+#include "claim/claim.h"
+#include "claim/ordered.h"
+#include "core/clock.h"
+#include "core/mem.h"
+
+#include <assert.h>
+
+/* How often blocked keys are looked for when none were found the last time. */
+#define DUE_EVERY_NS (100 * SL_MS)
+#define FLOOR_EVERY_NS (SL_SEC)
+/* Looking from the very beginning may take this part of the time. */
+enum { FLOOR_COST = 10 };
+/* A due key is served so many messages at a time, and so many keys in a turn. */
+enum { DUE_KEYS = 16, DUE_PER_KEY = 32 };
+#define SIFT_MAX_NS (SL_SEC)
+
+typedef struct lanes_claim {
+    sl_claim base;
+    sl_db *db;
+    sl_claim_conf conf;
+    sl_lane_uses uses;
+    bool using; /* a turn has begun */
+    sl_ordered found;
+    int64_t due_ns; /* when blocked keys are looked for again */
+    bool busy;      /* the last turn found messages that are not held */
+    bool forgot;    /* some lanes are read from the very beginning in this turn */
+    int64_t *lanes, *floors, *quotas, *epochs; /* of the uses, as parameters */
+    int64_t *firsts;                           /* of each, what was read first */
+    sl_writers writers;
+    size_t cap;
+} lanes_claim;
+
+extern const sl_claim_ops sl_claim_lanes;
+
+static lanes_claim *lanes_of(sl_claim *c)
+{
+    return (lanes_claim *)c;
+}
+
+/* ---- A turn's lanes ---- */
+
+static void make_room(lanes_claim *c)
+{
+    if (c->cap >= c->uses.count && c->cap > 0)
+        return;
+    c->cap = c->uses.count + 1;
+    c->lanes = sl_realloc(c->lanes, c->cap * sizeof *c->lanes);
+    c->floors = sl_realloc(c->floors, c->cap * sizeof *c->floors);
+    c->quotas = sl_realloc(c->quotas, c->cap * sizeof *c->quotas);
+    c->epochs = sl_realloc(c->epochs, c->cap * sizeof *c->epochs);
+    c->firsts = sl_realloc(c->firsts, c->cap * sizeof *c->firsts);
+}
+
+/* Lanes that had more than was taken share most of the batch. */
+static int64_t quota(const lanes_claim *c, bool hungry, size_t hungries, int64_t max)
+{
+    int64_t n = (int64_t)c->uses.count;
+    int64_t h = (int64_t)hungries;
+    if (h == 0 || h == n)
+        return (max + n - 1) / n;
+    int64_t few = max / (2 * n) > 0 ? max / (2 * n) : 1;
+    int64_t most = (max - few * (n - h)) / h;
+    return !hungry ? few : most > 0 ? most : 1;
+}
+
+static int by_lane(const void *a, const void *b)
+{
+    int64_t x = ((const sl_lane_use *)a)->lane;
+    int64_t y = ((const sl_lane_use *)b)->lane;
+    return (x > y) - (x < y);
+}
+
+static void begin_turn(lanes_claim *c, int64_t max)
+{
+    size_t hungries = 0;
+    int64_t now_ns = sl_now_ns();
+    sl_lanes_pick(c->conf.lanes, (size_t)c->conf.workers, &c->uses);
+    c->using = true;
+    c->forgot = false;
+    make_room(c);
+    if (c->uses.count)
+        qsort(c->uses.v, c->uses.count, sizeof *c->uses.v, by_lane);
+    for (size_t i = 0; i < c->uses.count; i++)
+        hungries += c->uses.v[i].hungry;
+    for (size_t i = 0; i < c->uses.count; i++) {
+        sl_lane_use *u = &c->uses.v[i];
+        bool forget = now_ns >= u->forget_ns;
+        c->forgot |= forget;
+        c->lanes[i] = u->lane;
+        c->epochs[i] = u->epoch;
+        c->floors[i] = forget ? 0 : u->floor.at;
+        c->firsts[i] = 0;
+        c->quotas[i] = quota(c, u->hungry, hungries, max);
+    }
+}
+
+/* Reading from the very beginning took so long: when to do it again. */
+static void plan_forgetting(lanes_claim *c, int64_t began_ns)
+{
+    int64_t now_ns = sl_now_ns();
+    int64_t pause_ns = (now_ns - began_ns) * FLOOR_COST;
+    for (size_t i = 0; c->forgot && i < c->uses.count; i++)
+        if (began_ns >= c->uses.v[i].forget_ns)
+            c->uses.v[i].forget_ns =
+                now_ns + (pause_ns > FLOOR_EVERY_NS ? pause_ns : FLOOR_EVERY_NS);
+    c->forgot = false;
+}
+
+static void end_turn(lanes_claim *c)
+{
+    if (c->using)
+        sl_lanes_put(c->conf.lanes, &c->uses);
+    c->using = false;
+}
+
+static sl_lane_use *use_of(const lanes_claim *c, int64_t lane)
+{
+    sl_lane_use *u = bsearch(&(sl_lane_use){ .lane = lane }, c->uses.v, c->uses.count,
+                             sizeof *c->uses.v, by_lane);
+    assert(u); /* no other lane was asked for */
+    return u;
+}
+
+/* ---- Taking ---- */
+
+static void stamp_epochs(lanes_claim *c, sl_batch *b)
+{
+    const sl_lane_use *u = NULL;
+    for (size_t i = 0; i < b->count; i++) {
+        if (!u || u->lane != b->msgs[i].lane)
+            u = use_of(c, b->msgs[i].lane);
+        b->msgs[i].epoch = u->epoch;
+    }
+}
+
+/* Notes the first that lives of each lane; held ones are found by key. */
+static sl_rc take_row(void *ctx, const sl_val *cols, sl_err *err)
+{
+    lanes_claim *c = ctx;
+    size_t at = (size_t)(use_of(c, cols[SL_COL_LANE].i) - c->uses.v);
+    if (c->firsts[at] == 0)
+        c->firsts[at] = cols[0].i;
+    return sl_ordered_row(&c->found, cols, err);
+}
+
+static int64_t between(int64_t low, int64_t n, int64_t high)
+{
+    return n < low ? low : n > high ? high : n;
+}
+
+static void see_floors(lanes_claim *c, int64_t ripe)
+{
+    for (size_t i = 0; i < c->uses.count; i++)
+        sl_floor_seen(&c->uses.v[i].floor, ripe, c->firsts[i]);
+}
+
+/* Blocked keys that are due get at most a quarter of the batch, unless there was nothing else. */
+static sl_rc read_lanes(lanes_claim *c, sl_batch *b, int64_t max, sl_err *err)
+{
+    size_t n = c->uses.count;
+    int64_t now_ns = sl_now_ns();
+    int64_t share = c->busy ? 4 : 1;
+    int64_t keys = between(1, max / share, DUE_KEYS);
+    int64_t per_key = between(1, max / (share * keys), DUE_PER_KEY);
+    sl_val due_in[] = { sl_ints(c->lanes, n), sl_int(keys), sl_int(per_key) };
+    sl_val take_in[] = { sl_ints(c->lanes, n), sl_ints(c->floors, n), sl_ints(c->quotas, n),
+                         sl_int(max), sl_int(c->conf.batch_bytes) };
+    sl_call calls[3];
+    size_t count = 0;
+    sl_tickets *tickets = sl_lanes_tickets(c->conf.lanes);
+    int64_t ripe = sl_tickets_ripe(tickets);
+    count += sl_tickets_ask(tickets, c->db, &c->writers, &calls[0]);
+    bool due = now_ns >= c->due_ns;
+    if (due)
+        calls[count++] = (sl_call){ .stmt = sl_db_stmt(c->db, "lanes/due"),
+                                    .in = due_in,
+                                    .row = sl_ordered_due_row,
+                                    .ctx = &c->found };
+    calls[count++] = (sl_call){
+        .stmt = sl_db_stmt(c->db, "lanes/take"), .in = take_in, .row = take_row, .ctx = c
+    };
+    sl_ordered_begin(&c->found, b, max, c->conf.batch_bytes);
+    sl_rc rc = c->db->ops->run(c->db, calls, count, err);
+    sl_tickets_answered(tickets, &c->writers, rc == SL_OK);
+    if (rc != SL_OK)
+        return rc;
+    c->busy = calls[count - 1].affected > 0;
+    if (due)
+        c->due_ns = calls[count - 2].affected > 0 ? 0 : now_ns + DUE_EVERY_NS;
+    see_floors(c, ripe);
+    plan_forgetting(c, now_ns);
+    return SL_OK;
+}
+
+static sl_rc settle(lanes_claim *c, size_t *lost, sl_err *err)
+{
+    sl_val in[] = { sl_ints(c->lanes, c->uses.count), sl_ints(c->epochs, c->uses.count) };
+    sl_call fence = { .stmt = sl_db_stmt(c->db, "lanes/fence"), .in = in };
+    sl_ordered_how how = {
+        .sent = "lanes/sent",
+        .fence = &fence,
+        .fenced = (int64_t)c->uses.count,
+        .retry_base_ns = c->conf.retry_base_ns,
+        .retry_max_ns = c->conf.retry_max_ns,
+    };
+    return sl_ordered_settle(c->db, &c->found, &how, lost, err);
+}
+
+/* Reads until there is something to deliver or nothing at all: what only waits is put aside. */
+static sl_rc sift(lanes_claim *c, sl_batch *b, int64_t max, sl_err *err)
+{
+    size_t lost;
+    int64_t until_ns = sl_now_ns() + SIFT_MAX_NS;
+    sl_rc rc;
+    do {
+        rc = read_lanes(c, b, max, err);
+        if (rc != SL_OK || b->count > 0 || !sl_ordered_found(&c->found))
+            return rc;
+        rc = settle(c, &lost, err);
+    } while (rc == SL_OK && sl_now_ns() < until_ns &&
+             sl_lanes_current(c->conf.lanes, c->uses.generation) &&
+             sl_now_ns() < sl_lanes_trusted_ns(c->conf.lanes));
+    return rc;
+}
+
+/* Moves a lane of this turn, with all that is known of it, to the place of another. */
+static void swap_uses(lanes_claim *c, size_t i, size_t k)
+{
+    sl_lane_use u = c->uses.v[i];
+    c->uses.v[i] = c->uses.v[k];
+    c->uses.v[k] = u;
+    c->lanes[k] = c->lanes[i];
+    c->epochs[k] = c->epochs[i];
+    c->quotas[k] = c->quotas[i];
+}
+
+/* Lanes that gave nothing are for other workers, while this one sends. */
+static void put_back_quiet(lanes_claim *c, const sl_batch *b)
+{
+    size_t kept = 0;
+    if (sl_ordered_found(&c->found))
+        return; /* the settle writes what waits, in any of them */
+    memset(c->firsts, 0, c->uses.count * sizeof *c->firsts);
+    for (size_t i = 0; i < b->count; i++)
+        c->firsts[use_of(c, b->msgs[i].lane) - c->uses.v] = b->msgs[i].id;
+    for (size_t i = 0; i < c->uses.count; i++) {
+        if (c->firsts[i])
+            swap_uses(c, i, kept++); /* those that are kept stay in their order */
+        else
+            c->uses.v[i].hungry = false;
+    }
+    sl_lanes_put_early(c->conf.lanes, c->uses.generation, c->uses.v + kept,
+                       c->uses.count - kept);
+    c->uses.count = kept;
+}
+
+static sl_rc lanes_take(sl_claim *base, sl_batch *b, int64_t max, sl_err *err)
+{
+    lanes_claim *c = lanes_of(base);
+    end_turn(c);
+    if (sl_now_ns() >= sl_lanes_trusted_ns(c->conf.lanes) || max <= 0)
+        return SL_OK; /* the keeper is trying to reach the database */
+    begin_turn(c, max);
+    if (c->uses.count == 0) {
+        end_turn(c);
+        return SL_OK;
+    }
+    sl_rc rc = sift(c, b, max, err);
+    stamp_epochs(c, b);
+    sl_batch_sort(b);
+    if (rc == SL_OK && b->count > 0)
+        put_back_quiet(c, b);
+    if (rc == SL_OK && b->count == 0) {
+        for (size_t i = 0; i < c->uses.count; i++)
+            c->uses.v[i].hungry = false;
+        end_turn(c);
+    }
+    return rc;
+}
+
+/* ---- Holding and settling ---- */
+
+static int64_t lanes_trusted(const sl_claim *base)
+{
+    const lanes_claim *c = (const lanes_claim *)base;
+    return sl_lanes_current(c->conf.lanes, c->uses.generation)
+               ? sl_lanes_trusted_ns(c->conf.lanes)
+               : 0;
+}
+
+static sl_rc lanes_hold(sl_claim *base, const sl_batch *b, sl_err *err)
+{
+    (void)b;
+    if (sl_now_ns() < lanes_trusted(base))
+        return SL_OK;
+    return sl_fail(err, SL_AGAIN,
+                   "the node's lease could not be renewed in time: its lanes may be another's");
+}
+
+/* Of each lane, all below the first message that stays has gone, or all that was taken. */
+static void propose_floors(lanes_claim *c, const sl_batch *b)
+{
+    int64_t *lows = c->firsts; /* 0: nothing was taken */
+    for (size_t i = 0; i < c->uses.count; i++) {
+        c->uses.v[i].hungry = false;
+        lows[i] = 0;
+    }
+    for (size_t i = b->count; i-- > 0;) { /* each lane's ids fall */
+        const sl_msg *m = &b->msgs[i];
+        size_t at = (size_t)(use_of(c, m->lane) - c->uses.v);
+        if (m->held)
+            continue; /* it is found by its key */
+        bool gone = m->verdict == SL_SENT || m->verdict == SL_DEAD;
+        if (!gone)
+            lows[at] = m->id;
+        else if (lows[at] == 0)
+            lows[at] = m->id + 1;
+        c->uses.v[at].hungry |= --c->quotas[at] == 0;
+    }
+    for (size_t i = 0; i < c->uses.count; i++)
+        if (lows[i])
+            sl_floor_propose(&c->uses.v[i].floor, sl_lanes_tickets(c->conf.lanes), lows[i]);
+}
+
+static sl_rc lanes_settle(sl_claim *base, sl_batch *b, size_t *lost, sl_err *err)
+{
+    lanes_claim *c = lanes_of(base);
+    sl_rc rc = settle(c, lost, err);
+    if (rc == SL_OK)
+        propose_floors(c, b);
+    end_turn(c);
+    return rc;
+}
+
+/* ---- Opening and closing ---- */
+
+static void lanes_close(sl_claim *base)
+{
+    lanes_claim *c = lanes_of(base);
+    end_turn(c);
+    sl_ordered_fini(&c->found);
+    free(c->uses.v);
+    free(c->lanes);
+    free(c->floors);
+    free(c->quotas);
+    free(c->epochs);
+    free(c->firsts);
+    sl_writers_fini(&c->writers);
+    free(c);
+}
+
+/* Runs everything once on nothing. */
+static sl_rc rehearse(sl_db *db, sl_err *err)
+{
+    int64_t none;
+    sl_val no = sl_ints(&none, 0);
+    sl_val due_in[] = { no, sl_int(0), sl_int(0) };
+    sl_val take_in[] = { no, no, no, sl_int(0), sl_int(0) };
+    sl_call calls[] = {
+        { .stmt = sl_db_stmt(db, "floor/writers") },
+        { .stmt = sl_db_stmt(db, "lanes/due"), .in = due_in, .row = sl_ordered_due_row },
+        { .stmt = sl_db_stmt(db, "lanes/take"), .in = take_in, .row = sl_ordered_row },
+        { .stmt = sl_db_stmt(db, "lanes/sent"), .in = take_in },
+        { .stmt = sl_db_stmt(db, "lanes/fence"), .in = take_in }
+    };
+    sl_rc rc = db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
+    return rc == SL_OK ? sl_ordered_rehearse(db, err) : rc;
+}
+
+static sl_rc lanes_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl_err *err)
+{
+    lanes_claim *c = sl_alloc(sizeof *c);
+    *c = (lanes_claim){ .base = { &sl_claim_lanes }, .db = db, .conf = *conf };
+    sl_rc rc = rehearse(db, err);
+    if (rc == SL_OK)
+        *out = &c->base;
+    else
+        lanes_close(&c->base);
+    return rc;
+}
+
+static sl_rc lanes_peek(sl_claim *base, bool *any, sl_err *err)
+{
+    return sl_ordered_peek(lanes_of(base)->db, "ordered/peek", any, err);
+}
+
+const sl_claim_ops sl_claim_lanes = {
+    .name = "lanes",
+    .ordered = true,
+    .owns_lanes = true,
+    .open = lanes_open,
+    .take = lanes_take,
+    .hold = lanes_hold,
+    .trusted_ns = lanes_trusted,
+    .settle = lanes_settle,
+    .peek = lanes_peek,
+    .close = lanes_close,
+};

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "claim/ordered.h"
+
+#include "claim/rows.h"
+#include "claim/verdicts.h"
+#include "core/mem.h"
+
+enum { COL_KEY = 5, COL_WAIT = 11 };
+enum { WAIT_NOT, WAIT_KEY, WAIT_TIME };
+
+/* ---- Lists ---- */
+
+void sl_id_list_add(sl_id_list *l, int64_t id)
+{
+    if (l->count == l->cap) {
+        l->cap = l->cap ? 2 * l->cap : 64;
+        l->v = sl_realloc(l->v, l->cap * sizeof *l->v);
+    }
+    l->v[l->count++] = id;
+}
+
+void sl_str_list_add(sl_str_list *l, sl_str s)
+{
+    if (l->count == l->cap) {
+        l->cap = l->cap ? 2 * l->cap : 64;
+        l->v = sl_realloc(l->v, l->cap * sizeof *l->v);
+    }
+    l->v[l->count++] = s;
+}
+
+/* ---- What a turn finds ---- */
+
+void sl_ordered_begin(sl_ordered *o, sl_batch *b, int64_t max, int64_t bytes_max)
+{
+    o->batch = b;
+    o->max = max;
+    o->bytes_max = bytes_max;
+    o->bytes = 0;
+    o->over = false;
+    sl_keymap_reset(&o->closed);
+    o->behind.count = o->scheduled.count = o->served.count = 0;
+}
+
+void sl_ordered_fini(sl_ordered *o)
+{
+    sl_keymap_fini(&o->closed);
+    free(o->behind.v);
+    free(o->scheduled.v);
+    free(o->served.v);
+    *o = (sl_ordered){ 0 };
+}
+
+static void close_key(sl_ordered *o, sl_str key)
+{
+    if (key.p && !sl_keymap_find(&o->closed, key))
+        *sl_keymap_at(&o->closed, sl_arena_copy(&o->batch->arena, key)) = 1;
+}
+
+static bool closed(const sl_ordered *o, sl_str key)
+{
+    return key.p && sl_keymap_find(&o->closed, key) != NULL;
+}
+
+static sl_rc add_message(sl_ordered *o, const sl_val *cols, sl_err *err)
+{
+    o->over |=
+        (int64_t)o->batch->count >= o->max || (o->batch->count && o->bytes >= o->bytes_max);
+    if (o->over)
+        return SL_OK;
+    sl_rc rc = sl_claim_row(o->batch, cols, err);
+    sl_msg *m = &o->batch->msgs[o->batch->count - 1];
+    m->lane = cols[SL_COL_LANE].i;
+    o->bytes += (int64_t)m->payload.n;
+    return rc;
+}
+
+sl_rc sl_ordered_row(void *ctx, const sl_val *cols, sl_err *err)
+{
+    sl_ordered *o = ctx;
+    sl_str key = cols[COL_KEY].null ? SL_NONE : cols[COL_KEY].s;
+    if (cols[COL_WAIT].i == WAIT_KEY || closed(o, key)) {
+        sl_id_list_add(&o->behind, cols[0].i);
+    } else if (cols[COL_WAIT].i == WAIT_TIME) {
+        sl_id_list_add(&o->scheduled, cols[0].i);
+        close_key(o, key);
+    } else {
+        return add_message(o, cols, err);
+    }
+    return SL_OK;
+}
+
+/* Rows of one key come together or at least in order; each key is noted once. */
+static void note_served(sl_ordered *o, sl_str key)
+{
+    if (!key.p)
+        return;
+    for (size_t i = o->served.count; i-- > 0;)
+        if (sl_str_eq(o->served.v[i], key))
+            return;
+    sl_str_list_add(&o->served, sl_arena_copy(&o->batch->arena, key));
+}
+
+sl_rc sl_ordered_due_row(void *ctx, const sl_val *cols, sl_err *err)
+{
+    sl_ordered *o = ctx;
+    sl_str key = cols[COL_KEY].null ? SL_NONE : cols[COL_KEY].s;
+    note_served(o, key);
+    if (cols[0].null || closed(o, key))
+        return SL_OK;
+    if (cols[COL_WAIT].i != WAIT_TIME) {
+        size_t had = o->batch->count;
+        sl_rc rc = add_message(o, cols, err);
+        for (; had < o->batch->count; had++)
+            o->batch->msgs[had].held = true;
+        return rc;
+    }
+    sl_id_list_add(&o->scheduled, cols[0].i);
+    close_key(o, key);
+    return SL_OK;
+}
+
+/* ---- What a turn writes ---- */
+
+/* The statements to run, with room for their parameters. */
+typedef struct plan {
+    sl_call calls[16];
+    sl_val in[10][3];
+    size_t n, used;
+} plan;
+
+static sl_val *add(plan *p, sl_db *db, const char *stmt)
+{
+    sl_val *in = p->in[p->used++];
+    p->calls[p->n++] = (sl_call){ .stmt = sl_db_stmt(db, stmt), .in = in };
+    return in;
+}
+
+static void add_tx(plan *p, sl_db *db, const char *stmt)
+{
+    p->calls[p->n++] = (sl_call){ .stmt = sl_db_stmt(db, stmt) };
+}
+
+static void add_ids(plan *p, sl_db *db, const char *stmt, const int64_t *ids, size_t n)
+{
+    if (n)
+        add(p, db, stmt)[0] = sl_ints(ids, n);
+}
+
+static void add_keys(plan *p, sl_db *db, const char *stmt, const sl_str_list *keys)
+{
+    if (keys->count)
+        add(p, db, stmt)[0] = sl_texts(keys->v, keys->count);
+}
+
+static void add_retry(plan *p, sl_db *db, const sl_group *g)
+{
+    sl_val *in = add(p, db, "ordered/retry");
+    in[0] = sl_ints(g->ids, g->n);
+    in[1] = sl_ints(g->delays_us, g->n);
+    in[2] = sl_texts(g->reasons, g->n);
+}
+
+static void add_bury(plan *p, sl_db *db, const sl_group *g)
+{
+    sl_val *in = add(p, db, "ordered/bury");
+    in[0] = sl_ints(g->ids, g->n);
+    in[1] = sl_ints(g->epochs, g->n);
+    in[2] = sl_texts(g->reasons, g->n);
+    add_ids(p, db, "ordered/sent", g->ids, g->n);
+}
+
+static int falling(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+    return (x < y) - (x > y);
+}
+
+/* Keys wait for those that failed as for those that are scheduled. Where statements run one by one the
+ * last one counts: so the first message of a key comes last. */
+static void block_failed(sl_ordered *o, const sl_group *retry)
+{
+    for (size_t i = 0; i < retry->n; i++)
+        sl_id_list_add(&o->scheduled, retry->ids[i]);
+    if (o->scheduled.count)
+        qsort(o->scheduled.v, o->scheduled.count, sizeof *o->scheduled.v, falling);
+}
+
+/* All that may have to be written, in a transaction in which the claims are ours. */
+static sl_rc write_all(sl_db *db, sl_ordered *o, const sl_groups *g, const sl_ordered_how *how,
+                       sl_err *err)
+{
+    plan p = { .n = 0 };
+    add_ids(&p, db, "ordered/sent", g->sent.ids, g->sent.n);
+    if (g->retry.n)
+        add_retry(&p, db, &g->retry);
+    if (g->dead.n)
+        add_bury(&p, db, &g->dead);
+    block_failed(o, &g->retry);
+    add_ids(&p, db, "ordered/hold", o->behind.v, o->behind.count);
+    add_ids(&p, db, "ordered/hold", o->scheduled.v, o->scheduled.count);
+    add_ids(&p, db, "ordered/block", o->scheduled.v, o->scheduled.count);
+    add_keys(&p, db, "ordered/unblock", &o->served);
+    add_keys(&p, db, "ordered/rotate", &o->served);
+    if (how->done)
+        p.calls[p.n++] = *how->done;
+    add_tx(&p, db, "tx/commit");
+    sl_rc rc = db->ops->run(db, p.calls, p.n, err);
+    o->behind.count = o->scheduled.count = o->served.count =
+        0; /* a pull settles piece by piece */
+    return rc;
+}
+
+/* Only deletions: one statement, which checks the epochs itself. */
+static sl_rc write_sent(sl_db *db, const sl_groups *g, const sl_ordered_how *how, size_t *lost,
+                        sl_err *err)
+{
+    plan p = { .n = 0 };
+    bool tx = how->in_transaction || (how->done && g->sent.n);
+    size_t sent_at = SIZE_MAX;
+    if (tx && !how->in_transaction)
+        add_tx(&p, db, "tx/begin");
+    if (g->sent.n) {
+        sent_at = p.n;
+        sl_val *in = add(&p, db, how->sent);
+        in[0] = sl_ints(g->sent.ids, g->sent.n);
+        in[1] = sl_ints(g->sent.epochs, g->sent.n);
+    }
+    if (how->done)
+        p.calls[p.n++] = *how->done;
+    if (tx)
+        add_tx(&p, db, "tx/commit");
+    sl_rc rc = p.n ? db->ops->run(db, p.calls, p.n, err) : SL_OK;
+    if (rc == SL_OK && sent_at != SIZE_MAX)
+        *lost = g->sent.n - (size_t)p.calls[sent_at].affected;
+    return rc;
+}
+
+/* Locks the claims. *ours: all of them are ours until the transaction ends. */
+static sl_rc fence(sl_db *db, const sl_ordered_how *how, bool *ours, sl_err *err)
+{
+    if (how->in_transaction) {
+        *ours = true;
+        return SL_OK;
+    }
+    sl_call calls[] = { { .stmt = sl_db_stmt(db, "tx/begin") }, *how->fence };
+    sl_rc rc = db->ops->run(db, calls, 2, err);
+    *ours = rc == SL_OK && calls[1].affected == how->fenced;
+    return rc;
+}
+
+sl_rc sl_ordered_settle(sl_db *db, sl_ordered *o, const sl_ordered_how *how, size_t *lost,
+                        sl_err *err)
+{
+    sl_groups g;
+    bool ours;
+    *lost = 0;
+    sl_groups_make(&g, o->batch, how->retry_base_ns, how->retry_max_ns);
+    if (!g.retry.n && !g.dead.n && !sl_ordered_found(o))
+        return write_sent(db, &g, how, lost, err);
+    sl_rc rc = fence(db, how, &ours, err);
+    if (rc != SL_OK)
+        return rc;
+    if (ours)
+        return write_all(db, o, &g, how, err);
+    db->ops->rollback(db);
+    rc = write_sent(db, &g, how, lost, err);
+    *lost += g.retry.n + g.dead.n;
+    return rc;
+}
+
+static sl_rc read_any(void *ctx, const sl_val *cols, sl_err *err)
+{
+    (void)err;
+    *(bool *)ctx = cols[0].i != 0;
+    return SL_OK;
+}
+
+sl_rc sl_ordered_peek(sl_db *db, const char *stmt, bool *any, sl_err *err)
+{
+    return sl_db_run1(db, stmt, NULL, read_any, any, NULL, err);
+}
+
+sl_rc sl_ordered_rehearse(sl_db *db, sl_err *err)
+{
+    static const char *const stmts[] = { "ordered/sent",  "ordered/retry", "ordered/bury",
+                                         "ordered/hold",  "ordered/block", "ordered/unblock",
+                                         "ordered/rotate" };
+    plan p = { .n = 0 };
+    sl_group none = { 0 };
+    add_tx(&p, db, "tx/begin");
+    for (size_t i = 0; i < sizeof stmts / sizeof stmts[0]; i++) {
+        sl_val *in = add(&p, db, stmts[i]);
+        bool keys = p.calls[p.n - 1].stmt->params[0] == SL_T_TEXTS;
+        in[0] = keys ? sl_texts(none.reasons, 0) : sl_ints(none.ids, 0);
+        in[1] = sl_ints(none.ids, 0);
+        in[2] = sl_texts(none.reasons, 0);
+    }
+    add_tx(&p, db, "tx/commit");
+    return db->ops->run(db, p.calls, p.n, err);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What all strategies that keep order share: the rows of a claim are sorted into messages that may go
+ * and messages that must wait, and the settle writes both.
+ *
+ * A message waits when it failed, when its time has not come, or behind one of its key that waits.
+ * It is then *held*, and its key, if it has one, is *blocked* until its head is due. Held messages
+ * are looked for by key and by time only, so that they cost the others nothing. A key that is due is
+ * served from its held messages, in order, until none is left: then it is as any other.
+ */
+#ifndef SL_CLAIM_ORDERED_H
+#define SL_CLAIM_ORDERED_H
+
+#include "claim/claim.h"
+#include "core/keymap.h"
+
+typedef struct sl_id_list {
+    int64_t *v;
+    size_t count, cap;
+} sl_id_list;
+
+void sl_id_list_add(sl_id_list *l, int64_t id);
+
+typedef struct sl_str_list {
+    sl_str *v;
+    size_t count, cap;
+} sl_str_list;
+
+void sl_str_list_add(sl_str_list *l, sl_str s);
+
+/* What one turn found beside the messages that may go. */
+typedef struct sl_ordered {
+    sl_batch *batch;
+    int64_t max, bytes_max;
+    int64_t bytes;
+    bool over;            /* the batch is full: what comes now is left */
+    sl_keymap closed;     /* keys of which nothing more may be taken in this turn */
+    sl_id_list behind;    /* to be held */
+    sl_id_list scheduled; /* to be held, and their keys blocked until they are due */
+    sl_str_list served;   /* blocked keys that were due */
+} sl_ordered;
+
+void sl_ordered_begin(sl_ordered *o, sl_batch *b, int64_t max, int64_t bytes_max);
+void sl_ordered_fini(sl_ordered *o);
+
+enum { SL_COL_LANE = 10 };
+
+/* An sl_row_fn for the rows of claim/rows.h, with two more columns:
+ *   lane, wait (0: may go, 1: its key is blocked, 2: not yet due)
+ * A row without id is a key that is due and has nothing held. */
+sl_rc sl_ordered_row(void *ordered, const sl_val *cols, sl_err *err);
+/* The same for rows that are held already. */
+sl_rc sl_ordered_due_row(void *ordered, const sl_val *cols, sl_err *err);
+
+typedef struct sl_ordered_how {
+    bool in_transaction; /* one is open that only this worker can end: it is the fence */
+    const char
+        *sent; /* statement: deletes by id and epoch, for what has nothing else to write */
+    const sl_call *fence; /* locks the claims, and returns those that are still ours */
+    int64_t fenced;       /* so many should be */
+    const sl_call *done;  /* lets go of the claims; or NULL */
+    int64_t retry_base_ns, retry_max_ns;
+} sl_ordered_how;
+
+/* Writes every verdict of the batch, and what the turn found; with an empty batch, only that. When a
+ * claim was lost, only deletions are written, where the claim on that message still holds. */
+SL_CHECK sl_rc sl_ordered_settle(sl_db *db, sl_ordered *o, const sl_ordered_how *how,
+                                 size_t *lost, sl_err *err);
+
+/* Is there anything to do? By a statement that says so. */
+SL_CHECK sl_rc sl_ordered_peek(sl_db *db, const char *stmt, bool *any, sl_err *err);
+
+/* Runs every statement of the settle on nothing. */
+SL_CHECK sl_rc sl_ordered_rehearse(sl_db *db, sl_err *err);
+
+/* Has the turn found anything that waits? */
+static inline bool sl_ordered_found(const sl_ordered *o)
+{
+    return o->behind.count || o->scheduled.count || o->served.count;
+}
+
+#endif

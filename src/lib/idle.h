@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The workers of a node that have found nothing for a while: one of them watches the table for all,
+ * the others sleep until it rings. So an idle node costs the database the same, however many workers
+ * it has. */
+#ifndef SL_LIB_IDLE_H
+#define SL_LIB_IDLE_H
+
+#include "core/stop.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct sl_idle sl_idle;
+
+sl_idle *sl_idle_new(size_t workers); /* NULL: out of descriptors, errno says so */
+void sl_idle_free(sl_idle *i);
+
+/* Become the one who watches; false: another does. */
+bool sl_idle_watch(sl_idle *i);
+/* There is something to do, or this worker watches no longer: all look for themselves. */
+void sl_idle_ring(sl_idle *i);
+/* Sleeps until the bell rings or the stop is asked for. */
+void sl_idle_sleep(sl_idle *i, size_t worker, sl_stop *stop);
+
+#endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "member/lanes.h"
+
+#include "core/mem.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* More lanes in one statement cost more than they bring. */
+enum { PART_MAX = 256 };
+
+typedef enum lane_state { NONE, OWNED, LEAVING } lane_state;
+
+typedef struct lane {
+    lane_state state;
+    bool used;
+    sl_lane_use use;
+} lane;
+
+struct sl_lanes {
+    pthread_mutex_t lock;
+    _Atomic uint64_t generation;
+    _Atomic int64_t trusted_ns;
+    int fd;
+    sl_tickets *tickets;
+    size_t count;
+    size_t owned; /* OWNED or LEAVING */
+    size_t turns; /* that run: those of this generation, and of older ones */
+    size_t stale;
+    size_t next; /* where the next pick begins */
+    lane *v;
+};
+
+sl_lanes *sl_lanes_new(void)
+{
+    sl_lanes *l = sl_alloc(sizeof *l);
+    pthread_mutex_init(&l->lock, NULL);
+    l->tickets = sl_tickets_new();
+    l->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (l->fd < 0)
+        abort(); /* as for memory: nothing sensible can follow */
+    return l;
+}
+
+void sl_lanes_free(sl_lanes *l)
+{
+    if (!l)
+        return;
+    close(l->fd);
+    sl_tickets_free(l->tickets);
+    pthread_mutex_destroy(&l->lock);
+    free(l->v);
+    free(l);
+}
+
+static void enter(const sl_lanes *l)
+{
+    pthread_mutex_lock((pthread_mutex_t *)(uintptr_t)&l->lock);
+}
+
+static void leave(const sl_lanes *l)
+{
+    pthread_mutex_unlock((pthread_mutex_t *)(uintptr_t)&l->lock);
+}
+
+/* ---- The keeper's side ---- */
+
+void sl_lanes_void(sl_lanes *l, size_t count)
+{
+    enter(l);
+    l->generation++;
+    l->stale += l->turns;
+    l->turns = 0;
+    l->owned = 0;
+    l->next = 0;
+    if (count != l->count)
+        l->v = sl_realloc(l->v, (count ? count : 1) * sizeof *l->v);
+    l->count = count;
+    for (size_t i = 0; i < count; i++)
+        l->v[i] = (lane){ .use = { .lane = (int64_t)i } };
+    leave(l);
+}
+
+void sl_lanes_grant(sl_lanes *l, size_t at, int64_t epoch)
+{
+    enter(l);
+    assert(at < l->count && l->v[at].state == NONE && !l->v[at].used);
+    l->v[at] = (lane){ .state = OWNED, .use = { .lane = (int64_t)at, .epoch = epoch } };
+    l->owned++;
+    leave(l);
+}
+
+void sl_lanes_wish(sl_lanes *l, const bool *wish)
+{
+    enter(l);
+    for (size_t i = 0; i < l->count; i++)
+        if (l->v[i].state != NONE)
+            l->v[i].state = wish[i] ? OWNED : LEAVING;
+    leave(l);
+}
+
+size_t sl_lanes_left(sl_lanes *l, int64_t *lanes)
+{
+    size_t n = 0;
+    uint64_t ignored;
+    (void)!read(l->fd, &ignored, sizeof ignored);
+    enter(l);
+    for (size_t i = 0; i < l->count; i++)
+        if (l->v[i].state == LEAVING && !l->v[i].used) {
+            l->v[i].state = NONE;
+            l->owned--;
+            lanes[n++] = (int64_t)i;
+        }
+    leave(l);
+    return n;
+}
+
+bool sl_lanes_owned(const sl_lanes *l, size_t at)
+{
+    enter(l);
+    bool owned = at < l->count && l->v[at].state != NONE;
+    leave(l);
+    return owned;
+}
+
+size_t sl_lanes_count(const sl_lanes *l)
+{
+    enter(l);
+    size_t n = l->count;
+    leave(l);
+    return n;
+}
+
+size_t sl_lanes_owned_count(const sl_lanes *l)
+{
+    enter(l);
+    size_t n = l->owned;
+    leave(l);
+    return n;
+}
+
+size_t sl_lanes_stale(const sl_lanes *l)
+{
+    enter(l);
+    size_t n = l->stale;
+    leave(l);
+    return n;
+}
+
+void sl_lanes_trust(sl_lanes *l, int64_t until_ns)
+{
+    l->trusted_ns = until_ns;
+}
+
+int sl_lanes_fd(const sl_lanes *l)
+{
+    return l->fd;
+}
+
+/* ---- A worker's side ---- */
+
+static void use(sl_lanes *l, size_t at, sl_lane_uses *out)
+{
+    l->v[at].used = true;
+    out->v[out->count++] = l->v[at].use;
+}
+
+/* Up to `room` lanes, from the cursor on. */
+static void pick_some(sl_lanes *l, bool hungry, size_t room, sl_lane_uses *out)
+{
+    size_t last = l->next;
+    for (size_t i = 0; i < l->count && room > 0; i++) {
+        size_t at = (l->next + i) % l->count;
+        const lane *v = &l->v[at];
+        if (v->state != OWNED || v->used || v->use.hungry != hungry)
+            continue;
+        use(l, at, out);
+        last = at + 1;
+        room--;
+    }
+    if (!hungry && l->count)
+        l->next = last % l->count;
+}
+
+void sl_lanes_pick(sl_lanes *l, size_t workers, sl_lane_uses *out)
+{
+    enter(l);
+    l->turns++;
+    out->generation = l->generation;
+    out->count = 0;
+    /* Two at least, so that those which had nothing are looked at, too. */
+    size_t part = workers ? (l->owned + workers - 1) / workers : l->owned;
+    part = part < 2 ? 2 : part > PART_MAX ? PART_MAX : part;
+    if (out->cap < l->count) {
+        out->cap = l->count;
+        out->v = sl_realloc(out->v, out->cap * sizeof *out->v);
+    }
+    size_t quiet = part / 4 ? part / 4 : 1;
+    pick_some(l, true, part - quiet, out);
+    pick_some(l, false, part - out->count, out);
+    if (out->count < part)
+        pick_some(l, true, part - out->count, out);
+    leave(l);
+}
+
+/* Returns whether one of them was waited for. */
+static bool put_some(sl_lanes *l, const sl_lane_use *v, size_t n)
+{
+    bool left = false;
+    for (size_t i = 0; i < n; i++) {
+        lane *to = &l->v[v[i].lane];
+        assert(to->used && to->use.epoch == v[i].epoch);
+        to->used = false;
+        to->use = v[i];
+        left |= to->state == LEAVING;
+    }
+    return left;
+}
+
+void sl_lanes_put(sl_lanes *l, sl_lane_uses *uses)
+{
+    enter(l);
+    bool stale = uses->generation != l->generation;
+    *(stale ? &l->stale : &l->turns) -= 1;
+    bool left = stale || put_some(l, uses->v, uses->count);
+    uses->count = 0;
+    leave(l);
+    if (left)
+        eventfd_write(l->fd, 1);
+}
+
+void sl_lanes_put_early(sl_lanes *l, uint64_t generation, const sl_lane_use *v, size_t n)
+{
+    enter(l);
+    bool left = generation == l->generation && put_some(l, v, n);
+    leave(l);
+    if (left)
+        eventfd_write(l->fd, 1);
+}
+
+bool sl_lanes_current(const sl_lanes *l, uint64_t generation)
+{
+    return l->generation == generation;
+}
+
+int64_t sl_lanes_trusted_ns(const sl_lanes *l)
+{
+    return l->trusted_ns;
+}
+
+sl_tickets *sl_lanes_tickets(const sl_lanes *l)
+{
+    return l->tickets;
+}

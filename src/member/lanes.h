@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The lanes that a node owns, shared by its keeper, which gains and gives them up, and its workers,
+ * which use them. Any worker may use any lane of its node, one at a time:
+ *
+ *   NONE -> OWNED       granted by the database, with an epoch
+ *   OWNED -> LEAVING    no longer wished: nobody picks it any more
+ *   LEAVING -> NONE     once no worker uses it: only then it is released in the database
+ *   any -> NONE         void: the node was pruned, or the number of lanes has changed
+ *
+ * What was picked before a void is stale: the generation tells.
+ */
+#ifndef SL_MEMBER_LANES_H
+#define SL_MEMBER_LANES_H
+
+#include "member/floor.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct sl_lanes sl_lanes;
+
+sl_lanes *sl_lanes_new(void);
+void sl_lanes_free(sl_lanes *l);
+
+/* ---- The keeper's side ---- */
+
+/* Nothing is ours; there are `count` lanes. */
+void sl_lanes_void(sl_lanes *l, size_t count);
+void sl_lanes_grant(sl_lanes *l, size_t lane, int64_t epoch);
+/* Lanes that are ours and not wished begin to leave; those that leave and are wished again stay. */
+void sl_lanes_wish(sl_lanes *l, const bool *wish);
+/* Lanes that have left; they are no longer ours. Returns how many. `lanes` has room for all. */
+size_t sl_lanes_left(sl_lanes *l, int64_t *lanes);
+bool sl_lanes_owned(const sl_lanes *l, size_t lane); /* or leaving */
+size_t sl_lanes_count(const sl_lanes *l);
+size_t sl_lanes_owned_count(const sl_lanes *l);
+/* Until when (sl_now_ns) they may be used without asking again. */
+void sl_lanes_trust(sl_lanes *l, int64_t until_ns);
+/* Turns that began before the last void and still run: until they end, nothing should be acquired. */
+size_t sl_lanes_stale(const sl_lanes *l);
+/* Becomes readable when the last use of a leaving lane, or a stale turn, ends; sl_lanes_left
+ * reads it. */
+int sl_lanes_fd(const sl_lanes *l);
+
+/* ---- A worker's side ---- */
+
+typedef struct sl_lane_use {
+    int64_t lane;
+    int64_t epoch;
+    sl_floor floor;
+    int64_t forget_ns; /* when to read from the very beginning */
+    bool hungry;       /* had more than was taken */
+} sl_lane_use;
+
+/* The lanes that a worker took to itself for one turn. */
+typedef struct sl_lane_uses {
+    uint64_t generation;
+    size_t count, cap;
+    sl_lane_use *v;
+} sl_lane_uses;
+
+/* Begins a turn: a fair part, of bounded size, of the lanes that nobody uses: mostly those that had more, in turn, and always some of
+ * the others. */
+void sl_lanes_pick(sl_lanes *l, size_t workers, sl_lane_uses *out);
+/* Ends the turn: what of it is still ours may be picked again. */
+void sl_lanes_put(sl_lanes *l, sl_lane_uses *uses);
+/* The turn goes on without these. */
+void sl_lanes_put_early(sl_lanes *l, uint64_t generation, const sl_lane_use *v, size_t n);
+bool sl_lanes_current(const sl_lanes *l, uint64_t generation);
+int64_t sl_lanes_trusted_ns(const sl_lanes *l);
+sl_tickets *sl_lanes_tickets(const sl_lanes *l); /* for the floors of all lanes */
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/idle.h"
+
+#include "core/clock.h"
+#include "unit/unit.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { WORKERS = 4 };
+
+static sl_idle *idlers;
+static sl_stop stop;
+static _Atomic int woken;
+
+static int setup(void **state)
+{
+    (void)state;
+    idlers = sl_idle_new(WORKERS);
+    woken = 0;
+    return idlers && sl_stop_init(&stop) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    sl_idle_free(idlers);
+    sl_stop_fini(&stop);
+    return 0;
+}
+
+static void one_watches_at_a_time(void **state)
+{
+    (void)state;
+    assert_true(sl_idle_watch(idlers));
+    assert_false(sl_idle_watch(idlers));
+    assert_false(sl_idle_watch(idlers));
+    sl_idle_ring(idlers); /* that also lets go of the watch */
+    assert_true(sl_idle_watch(idlers));
+}
+
+static void *sleeper(void *at)
+{
+    sl_idle_sleep(idlers, (size_t)(uintptr_t)at, &stop);
+    woken++;
+    return NULL;
+}
+
+static void sleep_all(pthread_t threads[WORKERS])
+{
+    for (size_t i = 0; i < WORKERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, sleeper, (void *)i), 0);
+}
+
+static void join_all(pthread_t threads[WORKERS])
+{
+    for (size_t i = 0; i < WORKERS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(woken, WORKERS);
+}
+
+static void the_bell_wakes_all(void **state)
+{
+    (void)state;
+    pthread_t threads[WORKERS];
+    sleep_all(threads);
+    sl_idle_ring(idlers);
+    join_all(threads);
+}
+
+static void a_bell_that_rang_before_the_sleep_is_heard(void **state)
+{
+    (void)state;
+    pthread_t threads[WORKERS];
+    sl_idle_ring(idlers);
+    sl_idle_ring(idlers);
+    sleep_all(threads);
+    join_all(threads);
+}
+
+static void it_rings_once_for_each_sleep(void **state)
+{
+    (void)state;
+    sl_idle_ring(idlers);
+    sl_idle_sleep(idlers, 0, &stop);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, sleeper, (void *)0), 0);
+    usleep(20000);
+    assert_int_equal(woken, 0); /* the ring before was used up */
+    sl_idle_ring(idlers);
+    pthread_join(thread, NULL);
+    assert_int_equal(woken, 1);
+}
+
+static void a_stop_wakes_all(void **state)
+{
+    (void)state;
+    pthread_t threads[WORKERS];
+    sleep_all(threads);
+    sl_stop_ask(&stop, SL_STOP_SOON);
+    join_all(threads);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(one_watches_at_a_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_bell_wakes_all, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_bell_that_rang_before_the_sleep_is_heard, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(it_rings_once_for_each_sleep, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_stop_wakes_all, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
