@@ -11,6 +11,7 @@ import psycopg2
 import pytest
 
 from checker import check, commit, message, read_sink
+from conftest import assert_in_order
 from harness import connect, is_postgres, query, wait_until
 
 def refuses(url, sql, *args):
@@ -31,6 +32,11 @@ def catalogue(pg, url):
     return dump, query(url, "SELECT * FROM outbox_meta ORDER BY name")
 
 
+def all_of(table):
+    """The table and its side tables."""
+    return sorted([table, *(f"{table}_{side}" for side in ("claims", "dead", "keys", "lanes", "meta", "nodes"))])
+
+
 def tables(url):
     if is_postgres(url):
         sql = "SELECT schemaname || '.' || tablename FROM pg_tables WHERE schemaname !~ '^(pg_|information_)' ORDER BY 1"
@@ -43,10 +49,10 @@ def tables(url):
 
 @pytest.mark.valgrind
 def test_idempotent(sluice, pg, db):
-    assert sluice.run("init", db=db).stdout == "created table outbox (schema version 1, 64 lanes)\n"
+    assert sluice.run("init", db=db).stdout == "created table outbox (schema version 2, 64 lanes)\n"
     before = catalogue(pg, db)
     messages = commit(db, 10)
-    assert sluice.run("init", db=db).stdout == "table outbox is up to date (schema version 1, 64 lanes)\n"
+    assert sluice.run("init", db=db).stdout == "table outbox is up to date (schema version 2, 64 lanes)\n"
     assert catalogue(pg, db) == before
     assert query(db, "SELECT count(*) FROM outbox") == [(len(messages),)]
 
@@ -71,7 +77,7 @@ def test_eight_at_once_on_an_empty_database(sluice, db, round):
         p.wait(status=0)
     said = collections.Counter(p.stdout().split()[0] for p in several)
     assert said == {"created": 1, "table": 7}
-    assert tables(db) == ["outbox", "outbox_dead", "outbox_meta"]
+    assert tables(db) == all_of("outbox")
 
 
 def test_a_failed_init_leaves_nothing(sluice, db):
@@ -133,7 +139,56 @@ def test_print_with_names(sluice, pg, pgdb):
     assert [d.key for d in read_sink(out)] == ["k"]
 
 
-# -- Not there, or newer -------------------------------------------------------------------------
+# -- Older, newer, or not there ------------------------------------------------------------------
+
+def make_version_1(sluice, pg, db):
+    """As an older program left it: with a message that is leased, one that failed, and others."""
+    script = sluice.run("init", "--print", db=db).stdout.partition("-- Version 2")[0] + "COMMIT;\n"
+    run_script(pg, db, script)
+    later = "now() + interval '1 hour'" if is_postgres(db) else "strftime('%Y-%m-%d %H:%M:%f', 'now', '+1 hour')"
+    messages = commit(db, 200)  # of each key two or three
+    query(db, f"UPDATE outbox SET leased_until = {later}, worker = 'old/1', epoch = 7, attempts = 3 WHERE id = 1")
+    query(db, f"UPDATE outbox SET available_at = {later}, attempts = 1, last_error = 'no' WHERE id = 2")
+    return messages
+
+
+def test_migrate_from_version_1(sluice, pg, db, tmp_path):
+    """All or nothing, with what is in it: what was held or waits holds its key back now."""
+    messages = make_version_1(sluice, pg, db)
+    for command in COMMANDS.values():
+        done = sluice.run(*command, db=db, check=1)
+        assert "has schema version 1, this program needs 2" in done.stderr and "sluice init" in done.stderr
+    assert sluice.run("init", db=db).stdout == "migrated table outbox from schema version 1 to 2\n"
+    assert "up to date" in sluice.run("init", db=db).stdout
+    fresh = pg.new_database() if is_postgres(db) else f"sqlite:{tmp_path}/fresh.db"
+    sluice.run("init", db=fresh)
+    assert catalogue(pg, db) == catalogue(pg, fresh)
+    assert query(db, "SELECT count(*) FROM outbox_lanes") == [(64,)]
+
+    out = tmp_path / "out.jsonl"
+    sluice.run("run", "--sink", f"file:{out}", "--drain", db=db)
+    kept = {id for id, m in messages.items() if m.key in ("order:1", "order:2")}
+    assert kept == {1, 2, 98, 99, 195, 196}
+    assert {id for (id,) in query(db, "SELECT id FROM outbox")} == kept
+    past = "now()" if is_postgres(db) else "'2020-01-01'"
+    query(db, f"UPDATE outbox SET leased_until = NULL, available_at = {past}")
+    query(db, f"UPDATE outbox_keys SET due_at = {past}")
+    sluice.run("run", "--sink", f"file:{out}", "--drain", db=db)
+    record = read_sink(out)
+    assert check(messages, record, least=200).duplicates == 0
+    assert_in_order(record)
+    assert {d.id: d.attempt for d in record if d.id < 4} == {1: 4, 2: 2, 3: 1}
+
+
+@pytest.mark.parametrize("round", range(2))
+def test_eight_migrate_at_once(sluice, pg, db, round):
+    make_version_1(sluice, pg, db)
+    several = [sluice.start("init", db=db) for _ in range(8)]
+    for p in several:
+        p.wait(status=0)
+    assert collections.Counter(p.stdout().split()[0] for p in several) == {"migrated": 1, "table": 7}
+    assert query(db, "SELECT count(*) FROM outbox") == [(200,)]
+
 
 COMMANDS = {
     "push": ["push", "--topic", "t", "x"],
@@ -147,12 +202,12 @@ COMMANDS = {
 
 def test_schema_newer_than_the_program(sluice, db):
     sluice.run("init", db=db)
-    query(db, "UPDATE outbox_meta SET value = '2' WHERE name = 'schema_version'")
+    query(db, "UPDATE outbox_meta SET value = '3' WHERE name = 'schema_version'")
     for command in (["init"], *COMMANDS.values()):
         done = sluice.run(*command, db=db, check=4)
-        assert "schema version 2" in done.stderr and "newer sluice" in done.stderr
+        assert "schema version 3" in done.stderr and "newer sluice" in done.stderr
         assert done.stdout == ""
-    assert query(db, "SELECT value FROM outbox_meta WHERE name = 'schema_version'") == [("2",)]
+    assert query(db, "SELECT value FROM outbox_meta WHERE name = 'schema_version'") == [("3",)]
 
 
 def test_schema_becomes_newer_while_a_node_runs(sluice, pgdb):
@@ -161,7 +216,7 @@ def test_schema_becomes_newer_while_a_node_runs(sluice, pgdb):
     node = sluice.start("run", "--sink", "null:", "--poll", "50ms", "--workers", 1, db=pgdb)
     for newer in (False, True):
         if newer:
-            query(pgdb, "UPDATE outbox_meta SET value = '2' WHERE name = 'schema_version'")
+            query(pgdb, "UPDATE outbox_meta SET value = '3' WHERE name = 'schema_version'")
         commit(pgdb, 10)
         wait_until(lambda: query(pgdb, "SELECT count(*) FROM outbox") == [(0,)], 10, f"delivery by {node}")
     query(pgdb, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sluice'"
@@ -230,7 +285,7 @@ def test_other_names(sluice, db, name):
     sluice.run("init", "--table", name, db=db)
     sluice.run("init", "--table", name, db=db)
     sluice.run("push", "--topic", "t", "--table", name, "1", db=db)
-    assert sorted(tables(db)) == sorted([name, f"{name}_dead", f"{name}_meta"])
+    assert sorted(tables(db)) == all_of(name)
     sluice.run("run", "--sink", "file:out.jsonl", "--drain", "--table", name, db=db)
     assert len(read_sink(f"{sluice.cwd}/out.jsonl")) == 1
 
@@ -241,8 +296,7 @@ def test_a_schema(sluice, pgdb):
     for table in ("app.outbox", "Odd.Box", "outbox"):
         sluice.run("init", "--table", table, db=pgdb)
         sluice.run("push", "--table", table, "--topic", table, "1", db=pgdb)
-    assert tables(pgdb) == ["Odd.Box", "Odd.Box_dead", "Odd.Box_meta", "app.outbox", "app.outbox_dead", "app.outbox_meta",
-                            "outbox", "outbox_dead", "outbox_meta"]
+    assert sorted(tables(pgdb)) == sorted(all_of("Odd.Box") + all_of("app.outbox") + all_of("outbox"))
     assert query(pgdb, 'SELECT topic FROM "Odd"."Box"') == [("Odd.Box",)]
     assert query(pgdb, "SELECT topic FROM app.outbox") == [("app.outbox",)]
 
@@ -437,7 +491,7 @@ def test_adopted_from_end_to_end(sluice, adopted, tmp_path):
     messages = {id: message("Order", f"o{i}", f'{{"n":{i},"s":"é"}}') for id, i in enumerate([0, 1, 2, 0, 1], 1)}
     check(messages, read_sink(out), least=5)
     line = json.loads(out.read_text().splitlines()[0])
-    assert (line["type"], line["attempt"], line["epoch"]) == ("OrderPaid", 1, 1)
+    assert (line["type"], line["attempt"]) == ("OrderPaid", 1)
     assert query(db, "SELECT count(*) FROM outbox_events") == [(0,)]
 
 
@@ -539,6 +593,9 @@ GRANT INSERT ON outbox TO {p}_producer;
 GRANT SELECT, UPDATE, DELETE ON outbox TO {p}_relay;
 GRANT SELECT, INSERT, UPDATE ON outbox_dead TO {p}_relay;
 GRANT SELECT ON outbox_meta TO {p}_relay;
+GRANT SELECT, INSERT, UPDATE, DELETE ON outbox_keys, outbox_nodes, outbox_claims TO {p}_relay;
+GRANT SELECT, UPDATE ON outbox_lanes TO {p}_relay;
+GRANT USAGE ON SEQUENCE outbox_epoch TO {p}_relay;
 """
 
 
@@ -566,9 +623,9 @@ def test_least_privilege(sluice, pg, pgdb):
     sluice.run("pull", "--bury", pulled[0]["receipt"], db=relay)
     sluice.run("pull", "--retry", pulled[1]["receipt"], db=relay)
     assert json.loads(sluice.run("status", "--json", db=relay).stdout)["dead"] == 1
-    for hold in ("lease", "transaction"):
-        query(producer, "INSERT INTO outbox (topic, payload) VALUES ('t', '1')")
-        sluice.run("run", "--sink", "null:", "--drain", "--hold", hold, db=relay)
+    for strategy in ("lanes", "guard", "advisory", "skip-locked"):
+        query(producer, "INSERT INTO outbox (topic, entity_key, payload) VALUES ('t', 'k', '1')")
+        sluice.run("run", "--sink", "null:", "--drain", "--strategy", strategy, db=relay)
         assert query(pgdb, "SELECT count(*) FROM outbox") == [(0,)]
 
     done = sluice.run("init", db=as_role(pgdb, f"{p}_relay"), check=False)
