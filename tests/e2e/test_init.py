@@ -117,7 +117,8 @@ def test_print_makes_the_same_tables(sluice, pg, db, tmp_path, flags):
     sluice.run("init", *flags, db=db)
     assert catalogue(pg, other) == catalogue(pg, db)
     assert "up to date" in sluice.run("init", *flags, db=other).stdout
-    run_script(pg, other, script)  # once more does no harm
+    if is_postgres(db):  # SQLite cannot add a column only if it is missing: there it fails, loudly
+        run_script(pg, other, script)  # once more does no harm
     assert catalogue(pg, other) == catalogue(pg, db)
 
 

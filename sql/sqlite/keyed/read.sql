@@ -7,8 +7,10 @@ SELECT f.id, (SELECT CAST(m.value AS INTEGER) FROM sluice_outbox_meta m WHERE m.
        ifnull(f.attempts, 0) + 1,
        CAST(round((julianday(f.created_at) - 2440587.5) * 86400000.0) AS INTEGER) * 1000,
        f.topic, f.entity_key, f.event_type, f.content_type, f.headers,
-       CASE WHEN f.sluice_wait = 0 THEN f.payload END, f.lane, f.sluice_wait
-  FROM (SELECT o.*, CASE WHEN k.entity_key IS NOT NULL THEN 1
+       CASE WHEN f.sluice_wait = 0 THEN f.payload END, 0, f.sluice_wait
+  FROM (SELECT o.id, o.attempts, o.created_at, o.topic, o.entity_key, o.event_type, o.content_type,
+               o.headers, o.payload,
+               CASE WHEN k.entity_key IS NOT NULL THEN 1
                          WHEN julianday(o.available_at) > julianday('now')
                               OR o.leased_until > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN 2 ELSE 0 END AS sluice_wait
           FROM sluice_outbox o

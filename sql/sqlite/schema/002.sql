@@ -5,13 +5,13 @@
 -- cost the others nothing.
 ALTER TABLE sluice_outbox ADD COLUMN held INTEGER NOT NULL DEFAULT 0;
 
-CREATE INDEX sluice_outbox_ix_lane ON sluice_outbox (lane, id) WHERE held = 0;
-CREATE INDEX sluice_outbox_ix_key ON sluice_outbox (entity_key, id);
-CREATE INDEX sluice_outbox_ix_due ON sluice_outbox (available_at) WHERE held = 1 AND entity_key IS NULL;
+CREATE INDEX IF NOT EXISTS sluice_outbox_ix_lane ON sluice_outbox (lane, id) WHERE held = 0;
+CREATE INDEX IF NOT EXISTS sluice_outbox_ix_key ON sluice_outbox (entity_key, id);
+CREATE INDEX IF NOT EXISTS sluice_outbox_ix_due ON sluice_outbox (available_at) WHERE held = 1 AND entity_key IS NULL;
 
 -- Keys that wait: for the retry or the time of their head, or for an operator (due_at far away). A
 -- held message with a key always has its row here.
-CREATE TABLE sluice_outbox_keys (
+CREATE TABLE IF NOT EXISTS sluice_outbox_keys (
     entity_key TEXT PRIMARY KEY NOT NULL,
     lane       INTEGER NOT NULL,
     head       INTEGER NOT NULL,
@@ -19,11 +19,11 @@ CREATE TABLE sluice_outbox_keys (
     since      TEXT NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now')),
     reason     TEXT
 );
-CREATE INDEX sluice_outbox_ix_keys ON sluice_outbox_keys (due_at);
+CREATE INDEX IF NOT EXISTS sluice_outbox_ix_keys ON sluice_outbox_keys (due_at);
 
 -- Strategy guard: one row for each key that a worker holds. The primary key is the net: whatever
 -- goes wrong above, no key is held twice.
-CREATE TABLE sluice_outbox_claims (
+CREATE TABLE IF NOT EXISTS sluice_outbox_claims (
     claim   TEXT PRIMARY KEY NOT NULL, -- 'k' and the key, or 'i' and the id of one without
     epoch   INTEGER NOT NULL,
     ends_at TEXT NOT NULL,
@@ -32,7 +32,7 @@ CREATE TABLE sluice_outbox_claims (
 );
 
 -- A node lives until its row is deleted: by itself, or by others once lives_until has passed.
-CREATE TABLE sluice_outbox_nodes (
+CREATE TABLE IF NOT EXISTS sluice_outbox_nodes (
     session     INTEGER PRIMARY KEY,   -- drawn at each start
     node        TEXT NOT NULL,
     strategy    TEXT NOT NULL,
@@ -47,14 +47,14 @@ CREATE TABLE sluice_outbox_nodes (
 );
 
 -- Strategy lanes: a lane is free when its owner is no node.
-CREATE TABLE sluice_outbox_lanes (
+CREATE TABLE IF NOT EXISTS sluice_outbox_lanes (
     lane  INTEGER PRIMARY KEY,
     owner INTEGER,                     -- the node's session
     epoch INTEGER NOT NULL DEFAULT 0,
     since TEXT NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now'))
 );
 
-CREATE INDEX sluice_outbox_ix_epoch ON sluice_outbox_lanes (epoch);
+CREATE INDEX IF NOT EXISTS sluice_outbox_ix_epoch ON sluice_outbox_lanes (epoch);
 
 INSERT INTO sluice_outbox_lanes (lane)
 WITH RECURSIVE n (i) AS (

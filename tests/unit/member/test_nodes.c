@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry as the database keeps it, on every database. */
 #include "member/nodes.h"
 
 #include "core/clock.h"
 #include "support/testdb.h"
 
-enum { LANES = 64 };
+enum { LANES = 8 };
 
 static const char *dialect;
 static testdb t;
 static sl_db *db;
-static sl_err err;
 static sl_node_list list;
-static int64_t epochs[LANES];
+static sl_err err;
 
 static int setup(void **state)
 {
     (void)state;
-    testdb_init(&t, dialect, NULL);
+    sl_schema_done done;
+    err = (sl_err){ 0 };
+    testdb_make(&t, dialect, NULL);
+    t.names.lanes = LANES;
+    if (sl_schema_init(t.eye, &t.names, &done, &err) != SL_OK)
+        fail_msg("%s", err.text);
     db = testdb_open(&t);
-    memset(epochs, 0, sizeof epochs);
     return 0;
 }
 
@@ -32,217 +34,359 @@ static int teardown(void **state)
     return 0;
 }
 
-static sl_node_row node(int64_t session, const char *name)
+static void must(sl_rc rc)
 {
-    return (sl_node_row){
-        .session = session, .node = name, .strategy = "lanes", .assign = "ring", .workers = 2
+    if (rc != SL_OK)
+        fail_msg("%s: %s", sl_rc_name(rc), err.text);
+}
+
+static sl_rc join_as(int64_t session, const char *node, const char *strategy)
+{
+    sl_node_row me = {
+        .session = session, .node = node, .strategy = strategy, .assign = "ring", .workers = 4
     };
+    return sl_nodes_join(db, &me, 10 * SL_SEC, &err);
 }
 
-static void must_join(int64_t session, const char *name)
+static void join(int64_t session)
 {
-    sl_node_row me = node(session, name);
-    if (sl_nodes_join(db, &me, 30 * SL_SEC, &err) != SL_OK)
-        fail_msg("%s", err.text);
-}
-
-static void end_time_of(int64_t session)
-{
-    char sql[200];
-    snprintf(sql, sizeof sql,
-             "UPDATE sluice_outbox_nodes SET lives_until = '2000-01-01 00:00:00.000' "
-             "WHERE session = %lld",
-             (long long)session);
-    testdb_exec(&t, sql);
-}
-
-static void granted(void *ctx, size_t lane, int64_t epoch)
-{
-    (*(size_t *)ctx)++;
-    epochs[lane] = epoch;
-}
-
-static size_t acquire(int64_t session, int64_t from, size_t n)
-{
-    int64_t lanes[LANES];
-    size_t got = 0;
-    for (size_t i = 0; i < n; i++)
-        lanes[i] = from + (int64_t)i;
-    if (sl_lanes_acquire(db, lanes, n, session, granted, &got, &err) != SL_OK)
-        fail_msg("%s", err.text);
-    return got;
-}
-
-static size_t owned_by(int64_t session)
-{
-    int64_t owners[LANES];
-    size_t count = LANES;
-    size_t n = 0;
-    assert_int_equal(sl_lanes_list(db, owners, &count, &err), SL_OK);
-    assert_int_equal(count, LANES);
-    for (size_t i = 0; i < LANES; i++)
-        n += owners[i] == session;
-    return n;
+    char name[16];
+    snprintf(name, sizeof name, "n%lld", (long long)session);
+    must(join_as(session, name, "lanes"));
 }
 
 static sl_beat beat(int64_t session)
 {
     sl_beat b;
-    sl_node_row me = node(session, "");
-    me.sent = 10;
-    me.per_second = 5;
-    if (sl_nodes_beat(db, &me, 30 * SL_SEC, &b, &err) != SL_OK)
-        fail_msg("%s", err.text);
+    must(sl_nodes_beat(db, &(sl_node_row){ .session = session }, 10 * SL_SEC, &b, &err));
     return b;
 }
 
-static void who_joins_is_listed_in_order(void **state)
+/* As if its time were over. */
+static void expire(int64_t session)
+{
+    char sql[128];
+    snprintf(sql, sizeof sql,
+             "UPDATE sluice_outbox_nodes SET lives_until = '2000-01-01 00:00:00.000' WHERE "
+             "session = %lld",
+             (long long)session);
+    testdb_exec(&t, sql);
+}
+
+/* ---- Nodes ---- */
+
+static void a_node_is_seen_by_others(void **state)
 {
     (void)state;
-    must_join(71, "b");
-    must_join(5, "a");
-    assert_int_equal(sl_nodes_list(db, &list, &err), SL_OK);
+    must(join_as(11, "a", "lanes"));
+    must(join_as(12, "b", "lanes"));
+    must(sl_nodes_list(db, &list, &err));
     assert_int_equal(list.count, 2);
-    assert_string_equal(list.v[0].node, "b");
-    assert_string_equal(list.v[1].node, "a");
-    assert_true(list.v[0].born < list.v[1].born);
-    assert_string_equal(list.v[1].strategy, "lanes");
-    assert_string_equal(list.v[1].assign, "ring");
-    assert_int_equal(list.v[1].workers, 2);
-    assert_in_range(list.v[1].left_us, 20000000, 30000000);
+    assert_int_equal(list.v[0].session, 11);
+    assert_string_equal(list.v[0].node, "a");
+    assert_string_equal(list.v[0].strategy, "lanes");
+    assert_string_equal(list.v[0].assign, "ring");
+    assert_int_equal(list.v[0].workers, 4);
+    assert_in_range(list.v[0].left_us, 1000000, 10001000);
+    assert_in_range(list.v[0].age_us + 1000, 0, 60000000);
+    assert_true(list.v[1].born > list.v[0].born); /* in the order of their births */
+    must(sl_nodes_list(db, &list, &err));         /* begins anew */
+    assert_int_equal(list.count, 2);
+}
+
+static void a_list_of_many_is_whole(void **state)
+{
+    (void)state;
+    for (int64_t i = 1; i <= 40; i++)
+        join(i);
+    must(sl_nodes_list(db, &list, &err));
+    assert_int_equal(list.count, 40);
+    for (int64_t i = 1; i <= 40; i++)
+        assert_int_equal(list.v[i - 1].session, i);
+}
+
+static void a_beat_tells_of_changes(void **state)
+{
+    (void)state;
+    join(1);
+    sl_beat alone = beat(1);
+    assert_true(alone.alive);
+    assert_int_equal(alone.peers, 1);
+    assert_int_equal(alone.lanes, LANES);
+    assert_false(alone.paused);
+    assert_int_equal(alone.soonest_us, INT64_MAX); /* there is no other */
+    join(2);
+    sl_beat two = beat(1);
+    assert_int_equal(two.peers, 2);
+    assert_true(two.last_born > alone.last_born);
+    assert_in_range(two.soonest_us, 1000000, 10001000);
+    must(sl_nodes_leave(db, 2, &err));
+    join(3); /* one for another: the number alone would not tell */
+    sl_beat again = beat(1);
+    assert_int_equal(again.peers, 2);
+    assert_true(again.last_born > two.last_born);
+    expire(3);
+    assert_true(beat(1).soonest_us <= 0);
+}
+
+static void a_beat_writes_what_others_may_see(void **state)
+{
+    (void)state;
+    sl_beat b;
+    join(1);
+    sl_node_row me = { .session = 1, .sent = 5, .failed = 6, .per_second = 7 };
+    must(sl_nodes_beat(db, &me, 20 * SL_SEC, &b, &err));
+    must(sl_nodes_list(db, &list, &err));
+    assert_int_equal(list.v[0].sent, 5);
+    assert_int_equal(list.v[0].failed, 6);
+    assert_int_equal(list.v[0].per_second, 7);
+    assert_in_range(list.v[0].left_us, 11000000, 20001000); /* and it lives on */
+}
+
+static void the_pruned_learn_it_at_their_next_beat(void **state)
+{
+    (void)state;
+    size_t pruned = 99;
+    join(1);
+    join(2);
+    must(sl_nodes_prune(db, &pruned, &err));
+    assert_int_equal(pruned, 0);
+    expire(1);
+    assert_true(beat(1).alive); /* late, but nobody had come */
+    must(sl_nodes_prune(db, &pruned, &err));
+    assert_int_equal(pruned, 0);
+    expire(1);
+    must(sl_nodes_prune(db, &pruned, &err));
+    assert_int_equal(pruned, 1);
+    assert_false(beat(1).alive);
+    assert_int_equal(beat(2).peers, 1);
+}
+
+static void who_joins_prunes_first(void **state)
+{
+    (void)state;
+    must(join_as(1, "a", "guard"));
+    expire(1);
+    must(join_as(2, "b", "lanes")); /* the other strategy is dead */
+    must(sl_nodes_list(db, &list, &err));
+    assert_int_equal(list.count, 1);
+}
+
+static void leaving_twice_is_harmless(void **state)
+{
+    (void)state;
+    join(1);
+    must(sl_nodes_leave(db, 1, &err));
+    must(sl_nodes_leave(db, 1, &err));
+    assert_false(beat(1).alive);
 }
 
 static void another_strategy_is_refused(void **state)
 {
     (void)state;
-    sl_node_row other = node(2, "b");
-    must_join(1, "a");
-    other.strategy = "guard";
-    assert_int_equal(sl_nodes_join(db, &other, 30 * SL_SEC, &err), SL_OPERATOR);
-    assert_non_null(strstr(err.text, "'a' lives"));
-    assert_int_equal(testdb_int(&t, "SELECT count(*) FROM sluice_outbox_nodes"), 1);
-    end_time_of(1); /* one that is dead is no reason */
-    assert_int_equal(sl_nodes_join(db, &other, 30 * SL_SEC, &err), SL_OK);
-    assert_int_equal(testdb_int(&t, "SELECT count(*) FROM sluice_outbox_nodes"), 1);
+    must(join_as(1, "first", "guard"));
+    assert_int_equal(join_as(2, "second", "lanes"), SL_OPERATOR);
+    assert_non_null(strstr(err.text, "node 'first' lives and shares this table by strategy "
+                                     "guard, not lanes"));
+    assert_non_null(strstr(err.text, "\nhint: "));
+    must(join_as(3, "third", "guard"));
+    must(sl_nodes_list(db, &list, &err));
+    assert_int_equal(list.count, 2);
 }
 
-static void so_are_leases_of_guard(void **state)
+/* Of a guard that is gone, keys may still be leased: those who do not look at that have to wait. */
+static void leased_keys_keep_others_away(void **state)
 {
     (void)state;
-    sl_node_row me = node(1, "a");
-    testdb_exec(&t, "INSERT INTO sluice_outbox_claims (claim, epoch, ends_at, holder, held_by) "
-                    "VALUES ('kx', 1, '2999-01-01 00:00:00.000', 1, 'p')");
-    assert_int_equal(sl_nodes_join(db, &me, SL_SEC, &err), SL_OPERATOR);
-    me.strategy = "guard";
-    assert_int_equal(sl_nodes_join(db, &me, SL_SEC, &err), SL_OK);
+    testdb_exec(&t, testdb_or(&t,
+                              "INSERT INTO sluice_outbox_claims VALUES ('kx', 1, now() + "
+                              "interval '1 hour', 1, 'n/1')",
+                              "INSERT INTO sluice_outbox_claims VALUES ('kx', 1, "
+                              "strftime('%Y-%m-%d %H:%M:%f', 'now', '+1 hour'), 1, 'n/1')"));
+    assert_int_not_equal(join_as(1, "a", "lanes"), SL_OK);
+    assert_true(err.text[0] != '\0');
+    must(join_as(2, "b", "guard"));
+    must(sl_nodes_leave(db, 2, &err));
+    testdb_exec(&t, "UPDATE sluice_outbox_claims SET ends_at = '2000-01-01 00:00:00.000'");
+    must(join_as(3, "c", "lanes"));
 }
 
-static void a_beat_tells_what_has_changed(void **state)
+/* ---- Lanes ---- */
+
+typedef struct grants {
+    size_t n;
+    int64_t epoch_of[LANES];
+} grants;
+
+static void note(void *ctx, size_t lane, int64_t epoch)
 {
-    (void)state;
-    must_join(1, "a");
-    sl_beat one = beat(1);
-    assert_true(one.alive);
-    assert_int_equal(one.peers, 1);
-    assert_int_equal(one.lanes, LANES);
-    assert_false(one.paused);
-    assert_true(one.soonest_us == INT64_MAX);
-    must_join(2, "b");
-    sl_beat two = beat(1);
-    assert_int_equal(two.peers, 2);
-    assert_true(two.last_born > one.last_born);
-    assert_in_range(two.soonest_us, 20000000, 30000000);
-    end_time_of(2);
-    assert_true(beat(1).soonest_us <= 0);
-    assert_int_equal(testdb_int(&t, "SELECT sent FROM sluice_outbox_nodes WHERE session = 1"),
-                     10);
+    grants *g = ctx;
+    assert_true(lane < LANES && epoch > 0);
+    g->epoch_of[lane] = epoch;
+    g->n++;
 }
 
-static void the_dead_are_pruned_and_learn_it(void **state)
+static grants acquire(int64_t session, size_t first, size_t end)
 {
-    (void)state;
-    size_t n = 9;
-    must_join(1, "a");
-    must_join(2, "b");
-    assert_int_equal(acquire(2, 0, LANES), LANES);
-    end_time_of(2);
-    assert_true(beat(2).alive); /* late, but nobody has taken over */
-    assert_int_equal(owned_by(2), LANES);
-    end_time_of(2);
-    assert_int_equal(sl_nodes_prune(db, &n, &err), SL_OK);
-    assert_int_equal(n, 1);
-    assert_false(beat(2).alive);
-    assert_int_equal(owned_by(2), 0);
-    assert_int_equal(acquire(1, 0, LANES), LANES);
+    int64_t lanes[LANES];
+    grants g = { .n = 0 };
+    for (size_t i = first; i < end; i++)
+        lanes[i - first] = (int64_t)i;
+    must(sl_lanes_acquire(db, lanes, end - first, session, note, &g, &err));
+    return g;
 }
 
-static void who_lives_keeps_its_lanes(void **state)
+static void expect_owners(const char *text)
 {
-    (void)state;
-    must_join(1, "a");
-    must_join(2, "b");
-    assert_int_equal(acquire(1, 0, 40), 40);
-    assert_int_equal(acquire(2, 0, LANES), LANES - 40);
-    assert_int_equal(owned_by(1), 40);
-    end_time_of(1); /* not pruned: still its own */
-    assert_int_equal(acquire(2, 0, 40), 0);
+    int64_t owners[LANES];
+    char got[LANES * 4] = "";
+    size_t count = LANES;
+    must(sl_lanes_list(db, owners, &count, &err));
+    assert_int_equal(count, LANES);
+    for (size_t i = 0; i < LANES; i++)
+        snprintf(got + strlen(got), sizeof got - strlen(got), "%lld", (long long)owners[i]);
+    assert_string_equal(got, text);
 }
 
-static void each_owner_has_a_larger_epoch(void **state)
+static void free_lanes_are_gained_once(void **state)
 {
     (void)state;
-    int64_t lanes[] = { 0, 1, 2 };
+    join(1);
+    join(2);
+    expect_owners("00000000");
+    assert_int_equal(acquire(1, 0, 5).n, 5);
+    grants second = acquire(2, 3, LANES); /* 3 and 4 are taken */
+    assert_int_equal(second.n, 3);
+    assert_int_equal(second.epoch_of[4], 0);
+    expect_owners("11111222");
+    assert_int_equal(acquire(2, 0, 0).n, 0);
+}
+
+static void a_node_that_does_not_live_gains_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(acquire(1, 0, LANES).n, 0);
+    expect_owners("00000000");
+}
+
+static void epochs_grow_with_each_owner(void **state)
+{
+    (void)state;
     int64_t last = 0;
-    must_join(1, "a");
-    must_join(2, "b");
-    for (int64_t i = 0; i < 6; i++) {
-        int64_t who = 1 + i % 2;
-        assert_int_equal(acquire(who, 0, 3), 3);
-        assert_true(epochs[0] > last);
-        last = epochs[0];
-        assert_int_equal(sl_lanes_release(db, lanes, 3, 3 - who, &err), SL_OK); /* not its */
-        assert_int_equal(owned_by(who), 3);
-        assert_int_equal(sl_lanes_release(db, lanes, 3, who, &err), SL_OK);
-        assert_int_equal(owned_by(0), LANES);
+    for (int64_t session = 1; session <= 5; session++) {
+        join(session);
+        grants g = acquire(session, 0, LANES);
+        assert_int_equal(g.n, LANES);
+        for (size_t i = 0; i < LANES; i++)
+            assert_true(g.epoch_of[i] > last);
+        last = g.epoch_of[LANES - 1];
+        must(sl_nodes_leave(db, session, &err)); /* which frees them */
+        expect_owners("00000000");
     }
 }
 
-static void only_nodes_own_lanes_and_none_during_a_pause(void **state)
+/* The answer may have been lost: asking again tells, with an epoch that nobody has seen. */
+static void ones_own_are_granted_again(void **state)
 {
     (void)state;
-    assert_int_equal(acquire(1, 0, LANES), 0); /* not registered */
-    must_join(1, "a");
-    testdb_exec(&t, "UPDATE sluice_outbox_meta SET value = '2999-01-01 00:00:00.000' "
-                    "WHERE name = 'lanes_pause'");
-    assert_true(beat(1).paused);
-    assert_int_equal(acquire(1, 0, LANES), 0);
+    join(1);
+    grants first = acquire(1, 0, 2);
+    grants again = acquire(1, 0, 2);
+    assert_int_equal(again.n, 2);
+    assert_true(again.epoch_of[0] >= first.epoch_of[0]);
 }
 
-static void who_leaves_frees_its_lanes_at_once(void **state)
+static void lanes_are_released_by_their_owner_only(void **state)
 {
     (void)state;
-    must_join(1, "a");
-    assert_int_equal(acquire(1, 0, LANES), LANES);
-    assert_int_equal(sl_nodes_leave(db, 1, &err), SL_OK);
-    assert_int_equal(sl_nodes_leave(db, 1, &err), SL_OK); /* harmless */
-    assert_int_equal(owned_by(0), LANES);
+    int64_t all[LANES] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+    join(1);
+    join(2);
+    acquire(1, 0, 4);
+    acquire(2, 4, LANES);
+    must(sl_lanes_release(db, all, LANES, 1, &err));
+    expect_owners("00002222");
+    must(sl_lanes_release(db, all, 1, 2, &err)); /* lane 0 is not its own */
+    must(sl_lanes_release(db, all + 7, 1, 2, &err));
+    expect_owners("00002220");
+    must(sl_lanes_release(db, all, 0, 2, &err));
+    expect_owners("00002220");
+}
+
+static void nobody_gains_while_lanes_are_paused(void **state)
+{
+    (void)state;
+    join(1);
+    testdb_exec(&t, testdb_or(&t,
+                              "UPDATE sluice_outbox_meta SET value = 'infinity' WHERE name = "
+                              "'lanes_pause'",
+                              "UPDATE sluice_outbox_meta SET value = '9999-12-31 00:00:00.000' "
+                              "WHERE name = 'lanes_pause'"));
+    assert_true(beat(1).paused);
+    assert_int_equal(acquire(1, 0, LANES).n, 0);
+    testdb_exec(&t,
+                "UPDATE sluice_outbox_meta SET value = '2000-01-01 00:00:00.000' WHERE name "
+                "= 'lanes_pause'");
+    assert_false(beat(1).paused);
+    assert_int_equal(acquire(1, 0, LANES).n, LANES);
+}
+
+/* As after `sluice lanes --set`: what the caller has no room for is counted only. */
+static void a_list_of_more_lanes_than_expected_is_cut(void **state)
+{
+    (void)state;
+    int64_t owners[4] = { -1, -1, -1, -1 };
+    size_t count = 3;
+    must(sl_lanes_list(db, owners, &count, &err));
+    assert_int_equal(count, LANES);
+    assert_int_equal(owners[2], 0);
+    assert_int_equal(owners[3], -1);
+}
+
+/* ---- When the database fails ---- */
+
+static void failures_are_passed_on(void **state)
+{
+    (void)state;
+    sl_beat b;
+    size_t n = 1;
+    int64_t lane = 0;
+    grants g = { .n = 0 };
+    testdb_exec(&t, "DROP TABLE sluice_outbox_nodes");
+    assert_int_equal(join_as(1, "a", "lanes"), SL_OPERATOR);
+    assert_int_equal(sl_nodes_list(db, &list, &err), SL_OPERATOR);
+    assert_int_equal(sl_nodes_leave(db, 1, &err), SL_OPERATOR);
+    assert_int_equal(sl_nodes_prune(db, &n, &err), SL_OPERATOR);
+    assert_int_equal(sl_nodes_beat(db, &(sl_node_row){ .session = 1 }, SL_SEC, &b, &err),
+                     SL_OPERATOR);
+    assert_false(b.alive);
+    assert_int_equal(sl_lanes_acquire(db, &lane, 1, 1, note, &g, &err), SL_OPERATOR);
+    assert_int_equal(g.n, 0);
 }
 
 static int on(const char *name)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(who_joins_is_listed_in_order, setup, teardown),
-        cmocka_unit_test_setup_teardown(another_strategy_is_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(so_are_leases_of_guard, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_beat_tells_what_has_changed, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_dead_are_pruned_and_learn_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(who_lives_keeps_its_lanes, setup, teardown),
-        cmocka_unit_test_setup_teardown(each_owner_has_a_larger_epoch, setup, teardown),
-        cmocka_unit_test_setup_teardown(only_nodes_own_lanes_and_none_during_a_pause, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(who_leaves_frees_its_lanes_at_once, setup, teardown),
-    };
     dialect = name;
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(a_node_is_seen_by_others),
+        TEST(a_list_of_many_is_whole),
+        TEST(a_beat_tells_of_changes),
+        TEST(a_beat_writes_what_others_may_see),
+        TEST(the_pruned_learn_it_at_their_next_beat),
+        TEST(who_joins_prunes_first),
+        TEST(leaving_twice_is_harmless),
+        TEST(another_strategy_is_refused),
+        TEST(leased_keys_keep_others_away),
+        TEST(free_lanes_are_gained_once),
+        TEST(a_node_that_does_not_live_gains_nothing),
+        TEST(epochs_grow_with_each_owner),
+        TEST(ones_own_are_granted_again),
+        TEST(lanes_are_released_by_their_owner_only),
+        TEST(nobody_gains_while_lanes_are_paused),
+        TEST(a_list_of_more_lanes_than_expected_is_cut),
+        TEST(failures_are_passed_on),
+    };
     return cmocka_run_group_tests_name(name, tests, NULL, NULL);
 }
 
