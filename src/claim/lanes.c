@@ -160,7 +160,16 @@ static int64_t between(int64_t low, int64_t n, int64_t high)
 static void see_floors(lanes_claim *c, int64_t ripe)
 {
     for (size_t i = 0; i < c->uses.count; i++)
-        sl_floor_seen(&c->uses.v[i].floor, ripe, c->firsts[i]);
+        if (c->firsts[i] ||
+            !c->busy) /* else the batch may have been full before its turn came */
+            sl_floor_seen(&c->uses.v[i].floor, ripe, c->firsts[i]);
+}
+
+/* It was asked for a part of the lanes only: the sooner for the next part. */
+static int64_t due_pause_ns(const lanes_claim *c)
+{
+    int64_t owned = (int64_t)sl_lanes_owned_count(c->conf.lanes);
+    return DUE_EVERY_NS * (int64_t)c->uses.count / (owned > 0 ? owned : 1);
 }
 
 /* Blocked keys that are due get at most a quarter of the batch, unless there was nothing else. */
@@ -195,7 +204,7 @@ static sl_rc read_lanes(lanes_claim *c, sl_batch *b, int64_t max, sl_err *err)
         return rc;
     c->busy = calls[count - 1].affected > 0;
     if (due)
-        c->due_ns = calls[count - 2].affected > 0 ? 0 : now_ns + DUE_EVERY_NS;
+        c->due_ns = calls[count - 2].affected > 0 ? 0 : now_ns + due_pause_ns(c);
     see_floors(c, ripe);
     plan_forgetting(c, now_ns);
     return SL_OK;

@@ -105,6 +105,24 @@ def test_handler_runs_until_it_is_told_to_stop(sluice, db, example):
     assert dead(db) == [("broken", 1, "cannot be read")]
 
 
+@pytest.mark.threads
+def test_handler_keeps_the_order_of_a_key(sluice, db, example, ordered):
+    """A message that is to be retried holds its key back, a dead one does not; other keys go on."""
+    sluice.run("init", "--lanes", 1, db=db)
+    for key, kind in (("k", "plain"), ("k", "flaky"), ("k", "plain"), ("k", "broken"), ("k", "plain"), ("other", "flaky"),
+                      ("other", "plain"), ("third", "plain"), (None, "plain")):
+        sluice.run("push", "--topic", "mails", "--type", kind, *(["--key", key] if key else []), kind, db=db)
+    node = example("run_handler").start(db, "workers=1", "poll=20ms", f"strategy={ordered}")  # one: the order of lines
+    wait_until(lambda: left(db) == 0, what="all are settled")
+    node.term()
+    node.wait(status=0)
+    tried = [(int(id), int(attempt)) for id, attempt in re.findall(r"^(\d+) mails attempt (\d):", node.stdout(), re.M)]
+    assert sorted(tried[:5]) == [(1, 1), (2, 1), (6, 1), (8, 1), (9, 1)]
+    assert [t for t in tried if t[0] < 6] == [(1, 1), (2, 1), (2, 2), (3, 1), (4, 1), (5, 1)]
+    assert [t for t in tried if t[0] in (6, 7)] == [(6, 1), (6, 2), (7, 1)]
+    assert dead(db) == [("broken", 1, "cannot be read")]
+
+
 def test_handler_drains(sluice, db, example):
     sluice.run("init", db=db)
     for i in range(20):

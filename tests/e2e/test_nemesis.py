@@ -1,9 +1,12 @@
 """Every ordered strategy under attack, for some seconds each; `make torture` does the same for an hour.
 What is done is in tests/support/nemesis.py, what must hold in tests/support/history.py."""
+import os
+
 import pytest
 
-from checker import BadHistory
-from harness import PATIENCE
+import record as rec
+from checker import BadHistory, check, commit, read_sink
+from harness import PATIENCE, Gate, query, wait_until
 from nemesis import COMBINATIONS, LEASE, UNORDERED, Pace, Run
 
 SLOW = max(1, PATIENCE / 3)  # a build so slow needs longer leases
@@ -48,3 +51,29 @@ def test_without_order_it_is_noticed(sluice, own_pg, records):
     assert figures["lost"] == 0 and figures["duplicates"] <= figures["bound"]
     kinds = {line.split(":")[0] for line in wrong if not line.startswith(" ")}
     assert kinds <= {"order", "exclusion", "epochs"}
+
+
+@pytest.mark.parametrize("name", ["advisory", "guard", "lanes/ring", "lanes/claim", "lanes/birth-order"])
+def test_a_node_that_wakes_up_knows_better(sluice, pgdb, records, tmp_path, name):
+    """It was paused with messages in hand and not yet written, for longer than its lease; another node has
+    delivered them meanwhile. It notices before it writes."""
+    mine, theirs = os.path.join(sluice.cwd, "a.jsonl"), os.path.join(sluice.cwd, "b.jsonl")
+    flags = [*COMBINATIONS[name].flags, "--workers", 1, "--batch", 20, "--poll", "20ms", "--lease", f"{LEASE * SLOW:g}s"]
+    sluice.run("init", db=pgdb)
+    messages = commit(pgdb, 50)
+    with Gate(mine):
+        a = sluice.start("run", "--node", "a", "--sink", f"file:{mine}", *flags, db=pgdb,
+                         env={"SLUICE_RECORD": str(tmp_path)})
+        with rec.Tail(tmp_path, a.pid) as tail:
+            wait_until(lambda: tail.follow().in_flight(rec.SEND), 10, "messages in hand")
+            a.pause()
+            held = len(tail.follow().in_flight())
+            b = sluice.start("run", "--node", "b", "--sink", f"file:{theirs}", *flags, db=pgdb)
+            wait_until(lambda: query(pgdb, "SELECT count(*) FROM outbox") == [(0,)], 30, "all is delivered by the other")
+            a.resume()
+            wait_until(lambda: not tail.follow().in_flight(), 10, "it gives up what it had in hand")
+    for p in (a, b):
+        p.term()
+        p.wait(status=0)
+    assert held > 0 and len(read_sink(mine)) == 0
+    assert check(messages, read_sink(theirs), least=50).duplicates == 0

@@ -1,14 +1,14 @@
 """Messages of one key go in order, one worker at a time: with several nodes, with failures and schedules,
 by run and by pull, and when the strategy changes. What faults do to that is in test_nemesis.py."""
 import json
-import os
+import signal
 import threading
 import time
 
 import pytest
 
 import record
-from checker import check, commit, committed, delivery, read_sink, Record
+from checker import check, commit, committed, delivery, message, read_sink, Record
 from conftest import assert_in_order, claims_ended
 from harness import PATIENCE, Gate, is_postgres, query, scaled, wait_until
 from history import History
@@ -74,38 +74,56 @@ TWO = {
 }
 
 
+def commit_without_a_key(url):
+    [row] = query(url, "INSERT INTO outbox (topic, payload) VALUES ('orders', '1') RETURNING id, topic, entity_key, payload")
+    return {row[0]: message(*row[1:])}
+
+
 @pytest.mark.threads
-@pytest.mark.parametrize("how", TWO)
-def test_two_nodes_keep_the_order(sluice, box, out, recorded, how):
+@pytest.mark.parametrize("kind, how", [*(("pgdb", how) for how in TWO),
+                                       *(("sqlitedb", how) for how in ("advisory", "guard", "ring", "static"))])
+def test_two_nodes_keep_the_order(sluice, request, out, recorded, kind, how):
     """Four workers each, few keys, some messages without one, committed while they run. Each node does
     its part, and no key is ever in two hands."""
+    db = request.getfixturevalue(kind)
     lanes = how not in ("advisory", "guard")
+    sluice.run("init", db=db)
     nodes = [sluice.start("run", "--node", name, "--sink", f"file:{out}", "--workers", 4, "--batch", BATCH, "--poll", "5ms",
-                          *flags, db=box, env=recorded.env) for name, flags in zip("ab", TWO[how], strict=True)]
+                          *flags, db=db, env=recorded.env) for name, flags in zip("ab", TWO[how], strict=True)]
     if lanes:  # a node that sees the other late owns all of them for a while
-        wait_until(lambda: owners(box).keys() == {"a", "b"}, 10, "both nodes own lanes")
+        wait_until(lambda: owners(db).keys() == {"a", "b"}, 10, "both nodes own lanes")
     messages = {}
 
     def at_work():
         return {d.worker.partition("/")[0] for d in read_sink(out)}
     while len(messages) < scaled(900, 90) or len(at_work()) < 2:  # one node alone would prove nothing
-        new = commit(box, scaled(300, 30))
-        query(box, "UPDATE outbox SET entity_key = NULL WHERE id = ?", max(new))
-        messages.update(new)
-        messages[max(new)] = messages[max(new)]._replace(key=None)
-        wait_until(lambda: is_empty(box), 30, "delivery")
+        messages.update(commit(db, scaled(300, 30)))
+        messages.update(commit_without_a_key(db))
+        wait_until(lambda: is_empty(db), 30, "delivery")
     stop(*nodes)
-    # One sequence for all, or else nothing follows from the order of one file.
     deliveries = assert_all_once_and_in_order(messages, out)
     figures = History(messages, deliveries, record.read(recorded.folder), lease=30, batch=BATCH).judge(
         least={"messages": scaled(900, 90), "tenures": 64 if lanes else 0})
     print(figures)
-    if how == "static":
-        odd = {d.id: d.worker[0] for d in deliveries}
-        lane_of = "SELECT lane FROM outbox WHERE id = ?"
-        assert odd and query(box, lane_of, 1) == []
-    assert query(box, "SELECT count(*) FROM outbox_nodes") == [(0,)]
-    assert owners(box) == {None: 64}
+    assert query(db, "SELECT count(*) FROM outbox_nodes") == [(0,)]
+    assert owners(db) == {None: 64}
+
+
+@pytest.mark.threads
+def test_reloads_keep_the_order(sluice, box, out, recorded, ordered):
+    """Each one ends the workers and begins anew: claims change hands, and nothing else does."""
+    flags = ["--strategy", ordered, "--sink", f"file:{out}", "--workers", 2, "--batch", BATCH, "--poll", "5ms"]
+    nodes = [sluice.start("run", *flags, "--node", name, db=box, env=recorded.env) for name in "ab"]
+    messages = {}
+    for i in range(4):
+        messages.update(commit(box, scaled(300, 30)))
+        nodes[i % 2].signal(signal.SIGHUP)
+        nodes[i % 2].wait_log("settings reloaded")
+    wait_until(lambda: is_empty(box), 30, "delivery")
+    stop(*nodes)
+    deliveries = assert_all_once_and_in_order(messages, out)
+    History(messages, deliveries, record.read(recorded.folder), lease=30, batch=BATCH).judge(
+        least={"messages": len(messages)})
 
 
 def test_static_lanes_are_those_of_the_list(sluice, box, out):
@@ -166,39 +184,35 @@ def test_drain_waits_for_the_lanes_of_a_dead_node(sluice, box, out, recorded):
 BIG = b'"' + b"x" * 20_000 + b'"'
 
 
-@pytest.mark.parametrize("keeps", [True, False])
-def test_a_message_that_fails(sluice, box, out, ordered, keeps):
+def test_a_message_that_fails(sluice, pgdb, out, strategy):
     """Large ones do not fit into the file: those behind them wait, untried, and all other keys go. Without
     order they do not wait."""
-    strategy = ordered if keeps else "skip-locked"
-    if not keeps and ordered != "lanes":
-        pytest.skip("once is enough")
+    keeps = strategy != "skip-locked"
     rows = [(f"k{i % 4}" if i % 5 else None, BIG if i in (6, 9, 14) else b"%d" % i) for i in range(1, 33)]
+    sluice.run("init", db=pgdb)
     for key, payload in rows:
-        query(box, "INSERT INTO outbox (topic, entity_key, payload) VALUES ('t', ?, ?)", key, payload)
-    messages = committed(box)
+        query(pgdb, "INSERT INTO outbox (topic, entity_key, payload) VALUES ('t', ?, ?)", key, payload)
+    messages = committed(pgdb)
     flags = ["--strategy", strategy, "--sink", f"file:{out}", "--batch", 1, "--retry-base", "1h", "--retry-max", "1h",
              "--drain"]
     wrapper = sluice.wrapper
     sluice.wrapper = ["sh", "-c", 'ulimit -f 16; exec "$@"', "sh", *wrapper]  # 16 blocks of 512 bytes
-    sluice.run("run", *flags, db=box)
+    sluice.run("run", *flags, db=pgdb)
     sluice.wrapper = wrapper
-    behind = [i for i, (key, _) in enumerate(rows, 1) if key == "k2" and i > 6 or key == "k1" and i > 9]
+    behind = [i for i, (key, _) in enumerate(rows, 1) if (key == "k2" and i > 6) or (key == "k1" and i > 9)]
     failed = [6, 9] if keeps else [6, 9, 14]
-    assert ids(box) == sorted({6, 9, 14} | set(behind if keeps else []))
-    assert ids(box, "attempts > 0") == failed == ids(box, "last_error LIKE '%File too large%'")
-    if keeps:
-        assert query(box, "SELECT entity_key, head FROM outbox_keys ORDER BY 1") == [("k1", 9), ("k2", 6)]
-    assert 0 < len(read_sink(out)) == 32 - len(ids(box))
+    assert ids(pgdb) == sorted({6, 9, 14} | set(behind if keeps else []))
+    assert ids(pgdb, "attempts > 0") == failed == ids(pgdb, "last_error LIKE '%File too large%'")
+    assert query(pgdb, "SELECT entity_key, head FROM outbox_keys ORDER BY 1") == ([("k1", 9), ("k2", 6)] if keeps else [])
 
-    make_due(box)
-    sluice.run("run", *flags, db=box)
+    make_due(pgdb)
+    sluice.run("run", *flags, db=pgdb)
     deliveries = read_sink(out)
     assert check(messages, deliveries, least=32).duplicates == 0
     assert {d.id for d in deliveries if d.attempt == 2} == set(failed)
     if keeps:
         assert_in_order(deliveries)
-        assert query(box, "SELECT count(*) FROM outbox_keys") == [(0,)]
+        assert query(pgdb, "SELECT count(*) FROM outbox_keys") == [(0,)]
 
 
 def test_a_message_that_is_scheduled(sluice, box, out, ordered):
@@ -222,9 +236,12 @@ def test_a_message_that_is_scheduled(sluice, box, out, ordered):
 
 # -- One strategy at a time ----------------------------------------------------------------------
 
-def test_nodes_with_another_strategy_are_refused(sluice, box, out, strategy):
+@pytest.mark.parametrize("first, kind", [("lanes", "pgdb"), ("advisory", "pgdb"), ("guard", "sqlitedb"),
+                                         ("skip-locked", "sqlitedb")])
+def test_nodes_with_another_strategy_are_refused(sluice, request, out, first, kind):
     """Until all of the others have stopped, or their lease is over."""
-    first = strategy
+    box = request.getfixturevalue(kind)
+    sluice.run("init", db=box)
     others = [s for s in ("skip-locked", "advisory", "guard", "lanes") if s != first]
     flags = ["--sink", f"file:{out}", "--poll", "20ms", "--lease", f"{int(1500 * PATIENCE)}ms"]
     node = sluice.start("run", *flags, "--strategy", first, "--node", "first", db=box)
@@ -265,29 +282,25 @@ def test_what_was_pulled_keeps_other_strategies_away(sluice, box):
 
 
 def test_one_strategy_after_the_other(sluice, box, out):
-    """With messages that wait when it changes: nothing is lost, and all but the messages that were
-    delivered without order are in order."""
-    messages, first, seen = {}, 0, 0
-    for strategy in ("skip-locked", "lanes", "guard", "advisory", "skip-locked", "guard", "lanes"):
-        flags = ["--strategy", strategy, "--retry-base", "1ms", "--retry-max", "1ms", "--batch", 10]
+    """With messages that wait when it changes: nothing is lost, and what was not delivered without order
+    is in order."""
+    messages, seen = {}, 0
+    for strategy in ("skip-locked", "lanes", "guard", "advisory", "skip-locked", "lanes"):
+        flags = ["--strategy", strategy, "--retry-base", "1ms", "--retry-max", "1ms"]
         messages.update(commit(box, 150))
-        failing = sluice.start("run", *flags, "--sink", "file:/dev/full", "--poll", "5ms", db=box)
+        failing = sluice.start("run", *flags, "--sink", "file:/dev/full", "--batch", 10, "--poll", "5ms", db=box)
         wait_until(lambda: ids(box, "attempts > 0"), 10, "failures")
         stop(failing)
         assert len(ids(box)) == 150
         messages.update(commit(box, 50))
         sluice.run("run", *flags, "--sink", f"file:{out}", "--drain", db=box)
-        if strategy == "lanes" and not is_empty(box):  # what failed last may be due only now
-            sluice.run("run", *flags, "--sink", f"file:{out}", "--drain", db=box)
+        assert is_empty(box)
         deliveries = read_sink(out)
         if strategy != "skip-locked":
             assert_in_order(deliveries[seen:])
+            assert query(box, "SELECT count(*) FROM outbox_keys") == [(0,)]
         seen = len(deliveries)
-        first = max(messages)
-    assert first == 1400
-    wait_until(lambda: sluice.run("run", "--sink", f"file:{out}", "--drain", db=box) and is_empty(box), 10, "the rest")
-    assert check(messages, read_sink(out), least=1400).duplicates == 0
-    assert query(box, "SELECT count(*) FROM outbox_keys") == [(0,)]
+    assert check(messages, deliveries, least=1200).duplicates == 0
     assert query(box, "SELECT count(*) FROM outbox_claims") == [(0,)]
 
 
@@ -388,27 +401,36 @@ def test_what_a_puller_retries_holds_its_key_back(sluice, box):
 @pytest.mark.threads
 def test_scripts_that_pull_keep_the_order(sluice, box):
     """Three of them, each with pull, work, pull --ack, as often as it takes; and never two with one key."""
-    commit(box, scaled(240, 60))
+    commit(box, 120)
     query(box, "UPDATE outbox SET entity_key = 'k' || (id % 12)")
     messages = committed(box)
     log, lock, wrong, hands = [], threading.Lock(), [], {}
 
+    def take(name, lines):
+        keys = {line["key"] for line in lines}
+        with lock:
+            wrong.extend(f"{name} got {key}, which {hands[key]} has" for key in keys & hands.keys())
+            hands.update(dict.fromkeys(keys, name))
+            log.extend(lines)
+        return keys
+
     def script(name):
+        while not is_empty(box) and not wrong:
+            lines = pulled(sluice, box, "--batch", 8, "--node", name)
+            keys = take(name, lines)
+            is_empty(box)  # the work
+            with lock:  # before others can see that they are free
+                for key in keys:
+                    del hands[key]
+            if lines:
+                sluice.run("pull", "--ack", *(line["receipt"] for line in lines), db=box)
+
+    def careful(name):
         try:
-            while not is_empty(box):
-                lines = pulled(sluice, box, "--batch", 7, "--node", name)
-                keys = {line["key"] for line in lines}
-                with lock:
-                    wrong.extend(f"{name} got {key}, which {hands[key]} has" for key in keys & hands.keys())
-                    hands.update(dict.fromkeys(keys, name))
-                    log.extend(lines)
-                    for key in keys:  # before others can see that it is free
-                        del hands[key]
-                if lines:
-                    sluice.run("pull", "--ack", *(line["receipt"] for line in lines), db=box)
-        except AssertionError as e:
-            wrong.append(str(e))
-    threads = [threading.Thread(target=script, args=(name,)) for name in ("p1", "p2", "p3")]
+            script(name)
+        except Exception as e:
+            wrong.append(repr(e))
+    threads = [threading.Thread(target=careful, args=(name,)) for name in ("p1", "p2", "p3")]
     for t in threads:
         t.start()
     for t in threads:

@@ -9,6 +9,8 @@ SELECT coalesce('k' || o.entity_key, 'i' || o.id), currval('sluice_outbox_epoch'
        clock_timestamp() + $2 * interval '1 microsecond', $3, $4
   FROM sluice_outbox o
  WHERE o.id = ANY ($1)
+   AND NOT EXISTS (SELECT FROM sluice_outbox_claims x
+                    WHERE x.claim = coalesce('k' || o.entity_key, 'i' || o.id) AND x.ends_at > clock_timestamp())
  ORDER BY coalesce('k' || o.entity_key, 'i' || o.id) COLLATE "C"
     ON CONFLICT (claim) DO UPDATE
    SET epoch = excluded.epoch, ends_at = excluded.ends_at, holder = excluded.holder, held_by = excluded.held_by

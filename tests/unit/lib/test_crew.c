@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Its threads come from pthread_create in lib/crew.c and member/member.c. */
 #include "lib/crew.h"
 
 #include "core/mem.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Its threads come from pthread_create in lib/pull.c and member/member.c. */
 #include "lib/conf.h"
 
 #include "support/testdb.h"

@@ -203,7 +203,7 @@ static void leased_keys_keep_others_away(void **state)
                               "interval '1 hour', 1, 'n/1')",
                               "INSERT INTO sluice_outbox_claims VALUES ('kx', 1, "
                               "strftime('%Y-%m-%d %H:%M:%f', 'now', '+1 hour'), 1, 'n/1')"));
-    assert_int_not_equal(join_as(1, "a", "lanes"), SL_OK);
+    assert_int_equal(join_as(1, "a", "lanes"), SL_OPERATOR);
     assert_true(err.text[0] != '\0');
     must(join_as(2, "b", "guard"));
     must(sl_nodes_leave(db, 2, &err));
@@ -260,6 +260,23 @@ static void free_lanes_are_gained_once(void **state)
     assert_int_equal(second.epoch_of[4], 0);
     expect_owners("11111222");
     assert_int_equal(acquire(2, 0, 0).n, 0);
+}
+
+/* Late, but not pruned: others must not take what is still its own. */
+static void lanes_are_free_only_when_their_owner_is_gone(void **state)
+{
+    (void)state;
+    size_t pruned;
+    join(1);
+    join(2);
+    acquire(1, 0, LANES);
+    expire(1);
+    assert_int_equal(acquire(2, 0, LANES).n, 0);
+    assert_true(beat(1).alive);
+    expire(1);
+    must(sl_nodes_prune(db, &pruned, &err));
+    expect_owners("00000000");
+    assert_int_equal(acquire(2, 0, LANES).n, LANES);
 }
 
 static void a_node_that_does_not_live_gains_nothing(void **state)
@@ -379,6 +396,7 @@ static int on(const char *name)
         TEST(another_strategy_is_refused),
         TEST(leased_keys_keep_others_away),
         TEST(free_lanes_are_gained_once),
+        TEST(lanes_are_free_only_when_their_owner_is_gone),
         TEST(a_node_that_does_not_live_gains_nothing),
         TEST(epochs_grow_with_each_owner),
         TEST(ones_own_are_granted_again),
