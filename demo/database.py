@@ -3,26 +3,29 @@ import collections
 import contextlib
 import sqlite3
 
-NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now')"
 COUNTS = """
 SELECT (SELECT count(*) FROM orders),
        count(*),
        ifnull((julianday('now') - julianday(min(created_at))) * 86400.0, 0)
   FROM outbox"""
-HOLDS = f"""
-SELECT substr(worker, 1, instr(worker, '/') - 1), count(*)
-  FROM outbox
- WHERE leased_until > {NOW}
- GROUP BY 1"""
-HELD_BY = f"""
-SELECT id, entity_key, json_extract(CAST(payload AS TEXT), '$.seq'), worker,
-       (julianday(leased_until) - julianday('now')) * 86400.0
-  FROM outbox
- WHERE leased_until > {NOW} AND worker LIKE ? || '/%'
- ORDER BY id"""
+OWNS = """
+SELECT n.node, count(DISTINCT l.lane), count(o.id)
+  FROM outbox_nodes n
+  JOIN outbox_lanes l ON l.owner = n.session
+  LEFT JOIN outbox o ON o.lane = l.lane
+ GROUP BY n.node"""
+IN_LANES_OF = """
+SELECT o.id, o.entity_key, json_extract(CAST(o.payload AS TEXT), '$.seq'), o.lane,
+       (julianday(n.lives_until) - julianday('now')) * 86400.0
+  FROM outbox_nodes n
+  JOIN outbox_lanes l ON l.owner = n.session
+  JOIN outbox o ON o.lane = l.lane
+ WHERE n.node = ?
+ ORDER BY o.id"""
 
 Counts = collections.namedtuple("Counts", "pushed waiting lag")
-Held = collections.namedtuple("Held", "id key seq worker seconds_left")
+Owned = collections.namedtuple("Owned", "lanes waiting")  # lanes of a node, and messages in them
+Waiting = collections.namedtuple("Waiting", "id key seq lane seconds_left")
 
 
 class Observer:
@@ -35,12 +38,13 @@ class Observer:
         pushed, waiting, lag = self.db.execute(COUNTS).fetchone()
         return Counts(pushed, waiting, max(0.0, lag))
 
-    def holds(self):
-        """How many messages each node holds now."""
-        return dict(self.db.execute(HOLDS))
+    def owned(self):
+        """What each node owns now."""
+        return {node: Owned(*rest) for node, *rest in self.db.execute(OWNS)}
 
-    def held_by(self, node):
-        return [Held(*row) for row in self.db.execute(HELD_BY, (node,))]
+    def in_lanes_of(self, node):
+        """The messages that nobody but this node may deliver now."""
+        return [Waiting(*row) for row in self.db.execute(IN_LANES_OF, (node,))]
 
     def orders(self):
         """What the shop's own table says was committed."""

@@ -1,7 +1,7 @@
 """The summary, and the verdict on which the exit status hangs."""
 import textwrap
 
-from ledger import AGAIN, LATE
+from ledger import AGAIN
 from views import many, ms
 
 
@@ -19,7 +19,7 @@ class Report:
 
     @property
     def good(self):
-        return not self.lost and not self.invented
+        return not self.lost and not self.invented and not self.ledger.violations
 
     def verdict(self):
         if self.lost:
@@ -27,6 +27,8 @@ class Report:
         if self.invented:
             return (f"FAILED: {many(len(self.invented), 'message')} delivered that no order was committed for, "
                     f"such as {example(self.invented)}")
+        if self.ledger.violations:
+            return f"FAILED: {many(self.ledger.violations, 'order')} overtaken by a later one of the same customer"
         if self.waiting:
             return "Nothing was lost: each order has arrived or still waits in the outbox."
         return "Nothing was lost: each order that was committed has arrived."
@@ -47,14 +49,14 @@ class Report:
         if self.waiting:
             yield "waiting", self.waiting, "of these are still in the outbox"
         yield "lost", len(self.lost), ""
-        yield "duplicates", self.ledger.duplicates, "arrived a second time" + self.share(AGAIN)
-        yield "order violations", self.ledger.violations, "overtaken by a later one" + self.share(LATE)
+        yield "duplicates", self.ledger.duplicates, "arrived a second time" + self.share()
+        yield "order violations", self.ledger.violations, "overtaken by a later one of the same customer"
         yield "latency p50", ms(p50), "from the INSERT to the line in the file"
-        yield "latency p99", ms(p99), ""
+        yield "latency p99", ms(p99), "of those that waited for the lease" if self.demo.orphans else ""
 
-    def share(self, kind):
+    def share(self):
         """How many of these are the kill's doing."""
-        n = sum(1 for o in self.demo.orphans.values() if o.kind == kind)
+        n = sum(1 for o in self.demo.orphans.values() if o.kind == AGAIN)
         return f", {n} because of the kill" if n else ""
 
     def crash(self):
@@ -62,19 +64,19 @@ class Report:
         if not orphans:
             return ""
         late = [o.taken_at - self.demo.node_b.killed_at for o in orphans if o.taken_by]
-        text = f"Node B died with {many(len(orphans), 'message')} in hand. "
+        text = f"Node B died with {many(len(orphans), 'message')} in its lanes. "
         if not late:
-            return text + "Their leases had not ended yet."
+            return text + "Its lease had not ended yet."
         takers = " and ".join(sorted({"node " + o.taken_by.split("/")[0] for o in orphans if o.taken_by}))
         share = "all" if len(late) == len(orphans) else str(len(late))
-        return text + (f"After their leases of {self.demo.times.lease} s had ended, {takers} delivered "
-                       f"{share} of them, the last one {max(late):.1f} s after the kill.")
+        return text + (f"After its lease of {self.demo.times.lease} s had ended, {takers} delivered {share} of them, "
+                       f"the last one {max(late):.1f} s after the kill.")
 
     def order(self):
-        text = ("Order: the strategy of this demo, skip-locked, lets any worker take any message. It promises "
-                "no order per key, so order violations may be more than 0")
-        if self.share(LATE):
-            text += ": while a message waits for its dead worker's lease to end, later ones overtake it"
+        text = ("Order: strategy lanes, the default, keeps the order of each key; here a key is a customer. "
+                "A lane has one owner at a time, so no order overtakes an earlier one of its customer")
+        if self.demo.queued > len(self.demo.orphans):
+            text += f": up to {self.demo.queued} orders waited while the lanes of node B had no living owner"
         return text + "."
 
 

@@ -52,8 +52,9 @@ class Stage:
         self.rates = Rates()
         self.observer = None
         self.counts = None
-        self.holds = {}
+        self.owned = {}
         self.orphans = {}
+        self.queued = 0  # the most that waited in the lanes of the dead node
         self.events = []
         self.watch_some()
         self.scene = None
@@ -74,12 +75,12 @@ class Stage:
 
     def run_command(self, node):
         return ["run", "--db", "sqlite:shop.db", "--sink", "file:out.jsonl?sync=off",
-                "--strategy", "skip-locked", "--hold", "lease", "--lease", f"{self.times.lease}s",
-                "--workers", str(WORKERS), "--batch", str(BATCH), "--poll", "20ms", "--node", node]
+                "--lease", f"{self.times.lease}s", "--workers", str(WORKERS), "--batch", str(BATCH),
+                "--poll", "20ms", "--node", node]
 
-    def status_command(self):
+    def workers_command(self):
         program = min(self.program, os.path.relpath(self.program), key=len)
-        return f"{program} status --db sqlite:{self.database}"
+        return f"{program} workers --db sqlite:{self.database}"
 
     def prepare(self):
         done = subprocess.run([self.program, "init", "--db", "sqlite:shop.db"], cwd=self.folder, env=self.env(),
@@ -117,13 +118,12 @@ class Stage:
         for line in producer.SHOWN.split("\n"):
             say(["  ", ("cyan", line)])
         say()
-        say(["Two nodes, A and B, take the messages and deliver them, here to a file:"])
+        say(["Two nodes, A and B, deliver the messages to a file, each customer's in order:"])
         say()
         say(["  ", ("cyan", "sluice init --db sqlite:shop.db")])
         words = self.run_command("A")
         say(["  ", ("cyan", f"sluice {' '.join(words[:5])} \\")])
-        say(["      ", ("cyan", f"{' '.join(words[5:11])} \\")])
-        say(["      ", ("cyan", " ".join(words[11:]))])
+        say(["      ", ("cyan", " ".join(words[5:]))])
         say()
 
     # -- while it runs -----------------------------------------------------------------------------
@@ -146,7 +146,9 @@ class Stage:
     def observe(self):
         self.observed = time.monotonic()
         self.counts = self.observer.counts()
-        self.holds = self.observer.holds()
+        self.owned = self.observer.owned()
+        if self.orphans and not self.node_b.alive and "B" in self.owned:
+            self.queued = max(self.queued, self.owned["B"].waiting)
         self.rates.sample(self.observed, {"pushed": self.counts.pushed, **self.ledger.by_node})
 
     def check(self):

@@ -5,10 +5,10 @@ import time
 
 import producer
 from children import Trouble
-from stage import BATCH, PATIENCE, WORKERS, Stage
+from stage import PATIENCE, Stage
 from views import many
 
-HANDFUL = 8  # messages that a node should hold when it is killed
+HANDFUL = 8  # messages that a node should have on its hands when it is killed
 BRIEFLY = 0.1  # seconds to wait for such a moment
 
 CAPTION_BOTH = ("It was started again and takes its share of the work. Nothing had to be repaired: all that "
@@ -30,11 +30,11 @@ class Times:
 
 
 class Orphan:
-    """A message that was in the killed node's hands."""
+    """A message that was in the killed node's lanes."""
 
-    def __init__(self, held, now, in_file):
-        self.id, self.key, self.seq, self.worker = held.id, held.key, held.seq, held.worker
-        self.ends_at = now + held.seconds_left
+    def __init__(self, waiting, now, in_file):
+        self.id, self.key, self.seq, self.lane = waiting.id, waiting.key, waiting.seq, waiting.lane
+        self.ends_at = now + waiting.seconds_left
         self.in_file = in_file  # delivered already, but the database does not know
         self.taken_by = self.taken_at = self.kind = None
 
@@ -58,7 +58,7 @@ class Story(Stage):
             return self.kill()
         with contextlib.ExitStack() as database:
             with self.nobody_delivers():
-                self.wait_briefly(lambda: len(self.held_undelivered()) >= HANDFUL)
+                self.wait_briefly(lambda: len(self.undelivered()) >= HANDFUL)
                 database.enter_context(self.observer.nobody_writes())
             self.wait_briefly(self.delivering)
             self.node_b.child.freeze()
@@ -79,9 +79,10 @@ class Story(Stage):
         while time.monotonic() < end and not condition():
             pass  # a sleep would miss what lasts for less than a millisecond
 
-    def held_undelivered(self):
+    def undelivered(self):
+        """Of what is in the lanes of node B."""
         self.read_file()
-        return [h for h in self.observer.held_by("B") if h.id not in self.ledger.ids]
+        return [w for w in self.observer.in_lanes_of("B") if w.id not in self.ledger.ids]
 
     def delivering(self):
         before = self.ledger.by_node["B"]
@@ -91,8 +92,8 @@ class Story(Stage):
     def good_moment(self, searched):
         """Best is some of both: messages that are in the file already, and others that are not. But
         not at any price."""
-        waiting = len(self.held_undelivered())
-        delivered = len(self.observer.held_by("B")) - waiting
+        waiting = len(self.undelivered())
+        delivered = len(self.observer.in_lanes_of("B")) - waiting
         enough = min(waiting, delivered) if searched < self.times.hunt else waiting + delivered
         return enough > 0
 
@@ -102,9 +103,9 @@ class Story(Stage):
         node.alive = False
         node.killed_at = self.elapsed()
         self.read_file()  # all that it wrote; what comes from here on comes from others
-        for held in self.observer.held_by(node.name):
-            self.orphans[held.id] = Orphan(held, node.killed_at, held.id in self.ledger.ids)
-        self.watched, self.watched_why = self.orphan_keys(), "whose messages node B held"
+        for waiting in self.observer.in_lanes_of(node.name):
+            self.orphans[waiting.id] = Orphan(waiting, node.killed_at, waiting.id in self.ledger.ids)
+        self.watched, self.watched_why = self.orphan_keys(), "whose orders were with node B"
         self.event("node B is killed (kill -9): " + self.hands())
         self.show_arrivals()
         return self.orphaned
@@ -118,8 +119,8 @@ class Story(Stage):
     def hands(self):
         orphans = self.orphans.values()
         in_file = sum(1 for o in orphans if o.in_file)
-        return (f"it held {many(len(orphans), 'message')}, {in_file} of them delivered but not yet settled, "
-                f"{len(orphans) - in_file} not yet delivered")
+        return (f"it had {many(len(orphans), 'message')} in its lanes, {in_file} of them delivered but not yet "
+                f"settled, {len(orphans) - in_file} not yet delivered")
 
     def show_arrivals(self):
         for line in self.view.arrivals():
@@ -130,7 +131,7 @@ class Story(Stage):
             return self.both  # they do not come; the summary will tell
         if any(o.taken_by is None for o in self.orphans.values()):
             return self.orphaned
-        self.event("the leases have ended: " + self.takers())
+        self.event("the lease has ended: " + self.takers())
         self.show_arrivals()
         return self.without_b
 
@@ -138,7 +139,7 @@ class Story(Stage):
         orphans = self.orphans.values()
         names = " and ".join(sorted({"node " + o.taken_by.split("/")[0] for o in orphans}))
         again = sum(1 for o in orphans if o.in_file)
-        return (f"{names} has delivered the {many(len(orphans), 'message')} of node B; "
+        return (f"{names} owns the lanes of node B and has delivered its {many(len(orphans), 'message')}; "
                 f"{again} arrived a second time")
 
     def without_b(self):
@@ -184,19 +185,19 @@ class Story(Stage):
         }.get(self.scene, ("Two nodes share the work", self.caption_flow()))
 
     def caption_flow(self):
-        return (f"Each has {WORKERS} workers, and they need no coordinator but the database. A worker takes up to "
-                f"{BATCH} messages under a lease of {self.times.lease} s, delivers them and deletes them from the "
-                "outbox. Soon node B will be killed with messages in its hands.")
+        return ("They need no coordinator but the database. Customers hash to 64 lanes, and a lane is owned by one "
+                f"node, under a lease of {self.times.lease} s which its heartbeat renews: so the orders of one customer "
+                "arrive in order, never two at once. Soon node B will be killed with messages in its hands.")
 
     def caption_orphaned(self):
         left = max([o.ends_at for o in self.orphans.values()], default=0) - self.elapsed()
-        return (f"At that moment {self.hands()}. Nobody else may touch them before their leases end, in "
-                f"{max(0.0, left):.1f} s. Everything else goes on with node A. Strategy skip-locked keeps no "
-                "order: later orders of the same customers overtake the ones that wait.")
+        return (f"At that moment {self.hands()}. Nobody else may touch its lanes before the lease ends, in "
+                f"{max(0.0, left):.1f} s (by default a lease is 30 s; here it is short). Until then later orders of "
+                "these customers wait behind them: none overtakes. All others go on with node A.")
 
     def caption_recovered(self):
         again = sum(1 for o in self.orphans.values() if o.in_file)
-        return (f"The leases ended, and node A delivered the {many(len(self.orphans), 'message')} that died with "
-                f"node B. {again} arrived a second time (7=): node B had delivered them, but was killed before "
-                "it could settle them. The others arrived once, but late: 7! where a later order had "
-                "overtaken them. None is lost.")
+        return (f"The lease ended. Node A took the lanes over and delivered the {many(len(self.orphans), 'message')} of "
+                f"node B, and what had queued up behind them, in order. {again} arrived a second time (7=): node B "
+                "had delivered them, but was killed before it could settle them. The others arrived once, but late. "
+                "None is lost.")

@@ -49,7 +49,7 @@ class View:
         return fill(left, WIDTH - len(clock)) + [clock]
 
     def hint(self):
-        return [("dim", f" try: {self.demo.status_command()}")]
+        return [("dim", f" try: {self.demo.workers_command()}")]
 
     def shop(self):
         d = self.demo
@@ -66,17 +66,20 @@ class View:
         d = self.demo
         line = row(f"node {node.name}", self.node_state(node), d.rates.of(node.name),
                    d.ledger.by_node[node.name], "delivered, ")
-        return line + [self.node_holds(node)]
+        return line + [self.node_owns(node)]
 
     def node_state(self, node):
         if node.alive:
             return ("green", f"{node.workers} workers")
         return ("red", f"KILLED {self.demo.elapsed() - node.killed_at:.0f} s ago")
 
-    def node_holds(self, node):
-        held = self.demo.holds.get(node.name, 0)
-        text = f"holds {many(held, 'message')}"
-        return text if node.alive or not held else ("red", text)
+    def node_owns(self, node):
+        owned = self.demo.owned.get(node.name)
+        if not owned:
+            return "owns nothing"
+        if node.alive:
+            return f"owns {many(owned.lanes, 'lane')}"
+        return ("red", f"{owned.waiting} wait in its {many(owned.lanes, 'lane')}")
 
     def arrived(self):
         p50, p99 = self.demo.ledger.percentiles(0.50, 0.99)
@@ -103,7 +106,7 @@ class View:
         return [" ..." if len(pieces) < len(history) else ""] + pieces[::-1]
 
     def fate(self, key):
-        """Of this customer's message that the killed node held."""
+        """Of this customer's message that waited in the killed node's lanes."""
         orphan = next((o for o in self.demo.orphans.values() if o.key == key), None)
         if orphan is None:
             return ""
@@ -111,7 +114,7 @@ class View:
             late = orphan.taken_at - self.demo.node_b.killed_at
             return ("green", f"{orphan.seq} by {orphan.taken_by} after {late:.1f} s")
         left = max(0.0, orphan.ends_at - self.demo.elapsed())
-        return ("red", f"{orphan.seq} held by {orphan.worker}, {left:.1f} s")
+        return ("red", f"{orphan.seq} in lane {orphan.lane}, {left:.1f} s")
 
     def legend(self):
         ledger = self.demo.ledger

@@ -114,6 +114,8 @@ def test_reloads_keep_the_order(sluice, box, out, recorded, ordered):
     """Each one ends the workers and begins anew: claims change hands, and nothing else does."""
     flags = ["--strategy", ordered, "--sink", f"file:{out}", "--workers", 2, "--batch", BATCH, "--poll", "5ms"]
     nodes = [sluice.start("run", *flags, "--node", name, db=box, env=recorded.env) for name in "ab"]
+    for node in nodes:
+        node.wait_log("node started")  # and hears signals
     messages = {}
     for i in range(4):
         messages.update(commit(box, scaled(300, 30)))

@@ -3,6 +3,8 @@
 -- lock function would run for more rows than are returned.
 -- The lock is 64 bits of a hash of 'k' and the key, or of 'i' and the id of a message without one,
 -- seeded with the table so that other tables and other users of such locks do not meet it.
+-- The time of the statement is one for all rows: by the clock, a lease that ends meanwhile would hide
+-- the first messages of a key and show the next.
 -- Only a later statement sees what the last holder of a lock has committed: nothing is read here but
 -- ids. Rows of kind 0 are messages, key by key (a: is it the first of its key?); the row of kind 1 is
 -- what was looked at: first id, last id, how many. Each look begins at the floor, so that of each key
@@ -22,7 +24,7 @@ WITH RECURSIVE win AS MATERIALIZED (
            sum(w.sluice_bytes) OVER k AS sluice_sum
       FROM win w
      WHERE NOT EXISTS (SELECT FROM sluice_outbox_claims c
-                        WHERE c.claim = w.sluice_claim AND c.ends_at > clock_timestamp())
+                        WHERE c.claim = w.sluice_claim AND c.ends_at > statement_timestamp())
     WINDOW k AS (PARTITION BY w.sluice_lock)
 ), open AS MATERIALIZED (
     SELECT array_agg(w.id) AS sluice_ids, array_agg(w.sluice_lock) AS sluice_locks,
