@@ -4,16 +4,20 @@
  *
  *   pull sqlite:shop.db
  *
- * While you work, a thread of the library keeps the leases. If this program is killed, what has
- * no written verdict is delivered again, to whoever asks, when its lease has ended.
+ * Messages of one key come in order, and nobody else gets any of that key meanwhile. While you work, a
+ * thread of the library keeps the leases. If this program is killed, what has no written verdict is
+ * delivered again, to whoever asks, when its lease has ended.
  *
  *   cc pull.c $(pkg-config --cflags --libs sluice)
  */
 #include <inttypes.h>
 #include <sluice/sluice.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { BATCH = 100 };
 
 /* Stands for your own work. */
 typedef enum outcome { DONE, LATER, NEVER } outcome;
@@ -32,19 +36,30 @@ static outcome work_on(const sl_msg *m)
 
 /* Verdicts are only recorded here; the next sl_pull, or sl_pull_end, writes them all in one
  * transaction. Call sl_pull_settle after each message if repeating one costs more than that. */
-static void decide(sl_puller *p, size_t i)
+static outcome decide(sl_puller *p, size_t i)
 {
-    switch (work_on(sl_pull_msg(p, i))) {
-    case DONE:
+    outcome o = work_on(sl_pull_msg(p, i));
+    if (o == DONE)
         sl_pull_ack(p, i);
-        break;
-    case LATER:
+    else if (o == LATER)
         sl_pull_retry(p, i, 100, "not now"); /* in 100 ms; -1: retry_base, doubled each time */
-        break;
-    case NEVER:
+    else
         sl_pull_bury(p, i, "cannot be read"); /* to the dead letters */
-        break;
+    return o;
+}
+
+/* Is message i behind one of its key that comes later? Then it has to wait: without a verdict it goes
+ * back, and comes again behind the other. */
+static bool must_wait(const sl_puller *p, size_t i, const bool *later)
+{
+    size_t n, m;
+    const char *key = sl_msg_key(sl_pull_msg(p, i), &n);
+    for (size_t k = 0; key && k < i; k++) {
+        const char *other = sl_msg_key(sl_pull_msg(p, k), &m);
+        if (later[k] && other && m == n && memcmp(other, key, n) == 0)
+            return true;
     }
+    return false;
 }
 
 /* Batch after batch, until none comes for a second. */
@@ -52,7 +67,8 @@ static sl_rc pull_all(sl_puller *p, sl_err *err)
 {
     for (;;) {
         size_t count;
-        sl_rc rc = sl_pull(p, 100, 1000, &count, err);
+        bool later[BATCH] = { false };
+        sl_rc rc = sl_pull(p, BATCH, 1000, &count, err);
         if (rc == SL_AGAIN) { /* the database is away, or a lease was lost: both pass */
             fprintf(stderr, "trying again: %s\n", err->text);
             sleep(1);
@@ -61,7 +77,7 @@ static sl_rc pull_all(sl_puller *p, sl_err *err)
         if (rc != SL_OK || count == 0)
             return rc;
         for (size_t i = 0; i < count; i++)
-            decide(p, i);
+            later[i] = !must_wait(p, i, later) && decide(p, i) == LATER;
     }
 }
 

@@ -46,7 +46,7 @@ static bool push_paid(PGconn *conn, const char *id)
     snprintf(key, sizeof key, "order:%s", id);
     sl_draft draft = {
         .topic = "orders",
-        .key = key, /* messages of one order stay together */
+        .key = key, /* messages of one order arrive in order */
         .key_bytes = strlen(key),
         .type = "paid",
         .payload = "{\"paid\":true}",

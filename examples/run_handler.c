@@ -16,8 +16,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Called from several threads at once. The message is borrowed until it returns. It must be
- * done well before the lease ends: 30 s unless the setting `lease` says otherwise. */
+/* Called from several threads at once, but messages of one key come one at a time and in order: one that
+ * is to be tried again holds those behind it back. The message is borrowed until it returns. */
 static sl_verdict handle(void *ctx, const sl_msg *m, sl_reply *reply)
 {
     FILE *out = ctx;

@@ -90,6 +90,19 @@ def test_pull_decides_message_by_message(sluice, db, example):
     assert dead(db) == [("broken", 1, "cannot be read")]
 
 
+def test_pull_keeps_the_order_of_a_key(sluice, db, example):
+    """What stands behind a message that comes later is not worked on before it."""
+    sluice.run("init", db=db)
+    for key, kind in (("k", "plain"), ("k", "flaky"), ("k", "plain"), ("k", "flaky"), ("other", "plain"), ("k", "broken"),
+                      ("k", "plain")):
+        sluice.run("push", "--topic", "mails", "--type", kind, "--key", key, kind, db=db)
+    out = example("pull").run(db).stdout
+    tried = [(int(id), int(attempt)) for id, attempt in re.findall(r"^(\d+) mails attempt (\d):", out, re.M)]
+    assert tried.index((5, 1)) < tried.index((2, 2)), "other keys go on"
+    assert [t for t in tried if t[0] != 5] == [(1, 1), (2, 1), (2, 2), (3, 1), (4, 1), (4, 2), (6, 1), (7, 1)]
+    assert left(db) == 0 and dead(db) == [("broken", 1, "cannot be read")]
+
+
 @pytest.mark.threads
 def test_handler_runs_until_it_is_told_to_stop(sluice, db, example):
     sluice.run("init", db=db)
