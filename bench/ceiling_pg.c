@@ -152,4 +152,5 @@ void pg_read(const PGresult *rows)
     for (int r = 0; r < PQntuples(rows); r++)
         for (int c = 0; c < PQnfields(rows); c++)
             seen += PQgetlength(rows, r, c) + *PQgetvalue(rows, r, c);
+    (void)seen;
 }

@@ -18,10 +18,9 @@
 #include <unistd.h>
 
 enum { BATCH = 100 };
-
-/* Stands for your own work. */
 typedef enum outcome { DONE, LATER, NEVER } outcome;
 
+/* Stands for your own work. */
 static outcome work_on(const sl_msg *m)
 {
     size_t bytes;
@@ -48,17 +47,19 @@ static outcome decide(sl_puller *p, size_t i)
     return o;
 }
 
-/* Is message i behind one of its key that comes later? Then it has to wait: without a verdict it goes
- * back, and comes again behind the other. */
-static bool must_wait(const sl_puller *p, size_t i, const bool *later)
+static bool same_key(const sl_msg *a, const sl_msg *b)
 {
     size_t n, m;
-    const char *key = sl_msg_key(sl_pull_msg(p, i), &n);
-    for (size_t k = 0; key && k < i; k++) {
-        const char *other = sl_msg_key(sl_pull_msg(p, k), &m);
-        if (later[k] && other && m == n && memcmp(other, key, n) == 0)
+    const char *x = sl_msg_key(a, &n), *y = sl_msg_key(b, &m);
+    return x && y && n == m && memcmp(x, y, n) == 0;
+}
+
+/* Behind one of its key that comes later? Without a verdict it goes back, and comes again behind it. */
+static bool must_wait(const sl_puller *p, size_t i, const bool *later)
+{
+    for (size_t k = 0; k < i; k++)
+        if (later[k] && same_key(sl_pull_msg(p, k), sl_pull_msg(p, i)))
             return true;
-    }
     return false;
 }
 

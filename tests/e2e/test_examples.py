@@ -160,6 +160,6 @@ def test_handler_names_a_wrong_setting(sqlitedb, example):
 def test_example_is_short_and_needs_only_the_public_header(name):
     with open(os.path.join(SOURCES, name), encoding="utf-8") as f:
         text = f.read()
-    assert text.count("\n") < 100
+    assert text.count("\n") < 110
     ours = [h for h in re.findall(r'#include ["<]([^">]+)', text) if "/" in h]
     assert ours == ["sluice/sluice.h"]

@@ -58,7 +58,8 @@ def test_a_node_that_wakes_up_knows_better(sluice, pgdb, records, tmp_path, name
     """It was paused with messages in hand and not yet written, for longer than its lease; another node has
     delivered them meanwhile. It notices before it writes."""
     mine, theirs = os.path.join(sluice.cwd, "a.jsonl"), os.path.join(sluice.cwd, "b.jsonl")
-    flags = [*COMBINATIONS[name].flags, "--workers", 1, "--batch", 20, "--poll", "20ms", "--lease", f"{LEASE * SLOW:g}s"]
+    flags = [*COMBINATIONS[name].flags, "--workers", 1, "--batch", 20, "--poll", "20ms",
+             "--lease", f"{LEASE * SLOW:g}s"]
     sluice.run("init", db=pgdb)
     messages = commit(pgdb, 50)
     with Gate(mine):
@@ -69,7 +70,8 @@ def test_a_node_that_wakes_up_knows_better(sluice, pgdb, records, tmp_path, name
             a.pause()
             held = len(tail.follow().in_flight())
             b = sluice.start("run", "--node", "b", "--sink", f"file:{theirs}", *flags, db=pgdb)
-            wait_until(lambda: query(pgdb, "SELECT count(*) FROM outbox") == [(0,)], 30, "all is delivered by the other")
+            wait_until(lambda: query(pgdb, "SELECT count(*) FROM outbox") == [(0,)], 30,
+                       "all is delivered by the other")
             a.resume()
             wait_until(lambda: not tail.follow().in_flight(), 10, "it gives up what it had in hand")
     for p in (a, b):

@@ -254,7 +254,7 @@ def test_the_script_of_the_manual(sluice, box, strategy):
     """pull | handle | pull --ack -, as `sluice pull --help` shows it."""
     commit(box, 20)
     script = ('"$SLUICE" pull --db "$URL" | while read -r line; do echo "$line" >> handled; '
-              'printf "%s\\n" "$line" | sed "s/.*\\"receipt\\":\\"\\([0-9:.]*\\)\\".*/\\1/"; done |'
+              'printf "%s\\n" "$line" | sed "s/.*\\"receipt\\":\\"\\([0-9:.+]*\\)\\".*/\\1/"; done |'
               ' "$SLUICE" pull --db "$URL" --ack -')
     subprocess.run(["sh", "-c", script], cwd=sluice.cwd, env={**sluice.env(), "SLUICE": sluice.bin, "URL": box}, check=True)
     with open(os.path.join(sluice.cwd, "handled")) as f:
