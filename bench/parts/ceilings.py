@@ -5,12 +5,13 @@ import re
 import time
 
 from .figures import bound_text, least, markdown, say, share, spread, whole
-from .program import WAYS, Run, Way, Wrong, command, drain, has_way
+from .program import WAYS, Meter, Run, Way, Wrong, command, drain, has_way
 from .tables import ROOT, TABLES
 
 NAME = "ceilings"
 WHAT = """Ceiling and sluice drain the same table in turns. Messages per second, without starting and connecting but in
-the last column. pg-transaction, pg-lease and sqlite: a loop of the program's own statements; pg-lanes and pg-advisory:
+the last column. by processor: the ratio of the processor time of client and server together, which a busy machine
+disturbs less. pg-transaction, pg-lease and sqlite: a loop of the program's own statements; pg-lanes and pg-advisory:
 a loop of the least that such a strategy can do (bench/sql), see bench/ceiling_*.c for what they leave out."""
 
 Scenario = collections.namedtuple("Scenario", "name db way ceiling args workers bound")
@@ -40,14 +41,14 @@ def scenarios():
 
 
 def measure_ceiling(options, s, table):
-    before = time.monotonic()
+    meter, before = Meter(table), time.monotonic()
     out = command([os.path.join(options.programs, s.ceiling), *s.args, "--batch", str(options.batch),
                    "--connections", str(s.workers), table.ceiling_arg])
-    seconds_all = time.monotonic() - before
+    seconds_all, used = time.monotonic() - before, meter.seconds()
     messages, seconds = re.fullmatch(r"messages=(\d+) seconds=([\d.]+) rate=\d+\n", out).groups()
     if int(messages) != options.rows or table.left() != (0, 0):
         raise Wrong(f"the ceiling took {messages} of {options.rows} messages and left {table.left()}")
-    return Run(float(seconds), seconds_all)
+    return Run(float(seconds), seconds_all, used)
 
 
 def measure_sluice(options, s, table):
@@ -78,7 +79,8 @@ def summary(options, s, pairs):
         "ceiling": spread([options.rows / c.seconds for c, _ in pairs]),
         "sluice": spread([options.rows / n.seconds for _, n in pairs]),
         "sluice_with_start": spread([options.rows / n.whole_seconds for _, n in pairs]),
-        "ratio": ratio, "bound": least(s.bound, ratio["median"]) if s.bound else None,
+        "ratio": ratio, "processor_ratio": spread([c.processor_seconds / n.processor_seconds for c, n in pairs]),
+        "bound": least(s.bound, ratio["median"]) if s.bound else None,
     }
 
 
@@ -111,6 +113,7 @@ def run(options, chosen, settings):
 
 
 def table(results):
-    return markdown(("scenario", "ceiling (min..max)", "sluice (min..max)", "ratio (min..max)", "demanded", "with start-up"),
+    return markdown(("scenario", "ceiling (min..max)", "sluice (min..max)", "ratio (min..max)", "demanded",
+                     "by processor", "with start-up"),
                     [(r["scenario"], whole(r["ceiling"]), whole(r["sluice"]), share(r["ratio"]), bound_text(r),
-                      f"{r['sluice_with_start']['median']:,.0f}") for r in results])
+                      f"{r['processor_ratio']['median']:.2f}", f"{r['sluice_with_start']['median']:,.0f}") for r in results])

@@ -7,11 +7,12 @@ import time
 import psycopg2
 
 from .figures import bound_text, least, markdown, say, share, spread, whole
-from .program import WAYS, Node, Wrong, has_way
+from .program import WAYS, Node, Wrong, has_way, processor_seconds
 from .tables import PostgresTable
 
 NAME = "claims"
-WHAT = """One worker into null:; messages per second of a running node, counted from its first batch on.
+WHAT = """One worker into null:; messages per second of a running node, counted from its first batch on. by processor:
+the ratio of the processor time of node and server for a message, which a busy machine disturbs less.
 backlog: the first 100,000 of a million waiting messages, against ten times 10,000 that are added while it is paused.
 blocked: 100,000 messages, beside 100,000 that wait behind 20 scheduled ones of their key and were set aside before,
 against the same without those. skip-locked has no order: there all of them are scheduled.
@@ -19,6 +20,8 @@ snapshot: 100,000 messages, after 500,000 that went through the same node while 
 against the same without that session."""
 
 Scenario = collections.namedtuple("Scenario", "name measure way bound")
+# What was delivered in which time; and, from a little earlier to a little later, with how much processor time.
+Stretch = collections.namedtuple("Stretch", "messages seconds processor_messages processor_seconds")
 Sizes = collections.namedtuple("Sizes", "small large stretch blocked_keys blocked_each before")
 
 
@@ -43,26 +46,33 @@ def scenarios():
 
 # -- the stretches ---------------------------------------------------------------------------------
 
-def counted(node, first, rows):
-    """(messages, seconds) of the first four fifths of a fill: the last batches are not full."""
-    return node.stretch(first, first + rows * 4 // 5)
+def used(node, table):
+    return processor_seconds(table.server.pid) + processor_seconds(node.process.pid)
+
+
+def watch(node, table, first, rows):
+    """The first four fifths of what the node takes beyond `first`: the last batches are not full."""
+    before, used_before = node.taken, used(node, table)
+    if not node.wait_taken(first + rows * 4 // 5):
+        say(f"  only {node.taken - first} of {rows} messages in {node.limit:g} s")
+    used_after = used(node, table)
+    messages, seconds = node.stretch(first, first + rows * 4 // 5)
+    return Stretch(messages, seconds, node.taken - before, max(used_after - used_before, 0.01))
 
 
 def feed(node, table, rows):
     """Adds messages under the paused node, lets it take them all, and returns the counted stretch. The
     checkpoint makes the first change of each page cost what it costs in a table that lay still."""
     node.look()
-    before = node.taken
+    first = node.taken
     node.pause()
     table.add(rows)
     table.server.sql("SELECT count(octet_length(payload)) FROM outbox")  # sets the hint bits, as vacuum would
     table.server.sql("CHECKPOINT")
     node.resume()
-    if not node.wait_taken(before + rows):
-        say(f"  only {node.taken - before} of {rows} messages in {node.limit} s")
-        return counted(node, before, node.taken - before)
+    stretch = watch(node, table, first, rows)
     wait_gone(node, table)
-    return counted(node, before, rows)
+    return stretch
 
 
 def wait_gone(node, table):
@@ -75,8 +85,9 @@ def wait_gone(node, table):
         time.sleep(0.02)
 
 
-def rate(*stretches):
-    return sum(m for m, _ in stretches) / sum(s for _, s in stretches)
+def rates(stretches):
+    return {"rate": sum(s.messages for s in stretches) / sum(s.seconds for s in stretches),
+            "per_processor_second": sum(s.processor_messages for s in stretches) / sum(s.processor_seconds for s in stretches)}
 
 
 def finish(node, table, expected, left):
@@ -96,18 +107,18 @@ def backlog_without(options, table, way):
         fills = n.stretch // n.small
         stretches = [feed(node, table, n.small) for _ in range(fills)]
         finish(node, table, n.small * fills, 0)
-    return {"rate": rate(*stretches)}
+    return rates(stretches)
 
 
 def backlog_with(options, table, way):
     n = sizes(options)
     table.fill(n.large)
     with Node(options, table, way) as node:
-        whole_stretch = node.wait_taken(n.stretch)
-        got = rate(node.stretch(0, n.stretch))
+        node.wait_taken(1)
+        got = rates([watch(node, table, 0, n.stretch)])
         finish(node, table, None, None)
     table.empty()
-    return {"rate": got, "complete": whole_stretch}
+    return got
 
 
 def backlog(options, table, way):
@@ -125,9 +136,9 @@ def blocked_run(options, table, way, waiting):
     with Node(options, table, way) as node:
         if waiting:
             extra["set_aside"] = wait_set_aside(table, n)
-        got = rate(feed(node, table, n.stretch))
+        got = rates([feed(node, table, n.stretch)])
         finish(node, table, n.stretch, waiting)
-    return {"rate": got, **extra}
+    return {**got, **extra}
 
 
 def add_blocked(table, way, n):
@@ -171,9 +182,9 @@ def snapshot_run(options, table, way, session):
     with Node(options, table, way) as node:
         if session:
             session.cursor().execute("SELECT count(*) FROM outbox")
-        rates = [rate(feed(node, table, n.stretch)) for _ in range(fills + 1)]
+        stretches = [feed(node, table, n.stretch) for _ in range(fills + 1)]
         finish(node, table, n.stretch * (fills + 1), 0)
-    return {"rate": rates[-1], "rates": [round(r) for r in rates]}
+    return {**rates(stretches[-1:]), "each": [round(rates([s])["rate"]) for s in stretches]}
 
 
 def snapshot_without(options, table, way):
@@ -196,6 +207,10 @@ def snapshot(options, table, way):
 
 # -- all -------------------------------------------------------------------------------------------
 
+def brief(figures):
+    return " ".join(f"{k}={round(v) if isinstance(v, float) else v}" for k, v in figures.items())
+
+
 def run_scenario(options, s, table):
     without, with_it = s.measure(options, table, s.way)
     rounds = []
@@ -204,12 +219,12 @@ def run_scenario(options, s, table):
         for how in (without, with_it)[::1 if i % 2 == 0 else -1]:
             got[how] = how(options, table, s.way)
         rounds.append((got[without], got[with_it]))
-        say(f"{s.name} {i + 1}/{options.claim_rounds}: without {got[without]}, with {got[with_it]}")
-    ratio = spread([b["rate"] / a["rate"] for a, b in rounds])
+        say(f"{s.name} {i + 1}/{options.claim_rounds}: without {brief(got[without])}, with {brief(got[with_it])}")
+    ratio, by_processor = (spread([b[what] / a[what] for a, b in rounds]) for what in ("rate", "per_processor_second"))
     return {
         "part": NAME, "scenario": s.name, "rounds": len(rounds), "batch": options.batch, "sizes": sizes(options)._asdict(),
         "without": spread([a["rate"] for a, _ in rounds]), "with": spread([b["rate"] for _, b in rounds]),
-        "ratio": ratio, "details": rounds, "bound": least(s.bound, ratio["median"]) if s.bound else None,
+        "ratio": ratio, "processor_ratio": by_processor, "details": rounds, "bound": least(s.bound, ratio["median"]) if s.bound else None,
     }
 
 
@@ -229,6 +244,7 @@ def run(options, chosen, settings):
 
 
 def table(results):
-    return markdown(("scenario", "without (min..max)", "with (min..max)", "ratio (min..max)", "demanded"),
-                    [(r["scenario"], whole(r["without"]), whole(r["with"]), share(r["ratio"]), bound_text(r))
+    return markdown(("scenario", "without (min..max)", "with (min..max)", "ratio (min..max)", "demanded", "by processor"),
+                    [(r["scenario"], whole(r["without"]), whole(r["with"]), share(r["ratio"]), bound_text(r),
+                      f"{r['processor_ratio']['median']:.2f}")
                      for r in results])

@@ -2,8 +2,10 @@
 stretch of a run by what bench/tap.c notes."""
 import collections
 import datetime
+import glob
 import json
 import os
+import resource
 import signal
 import subprocess
 import tempfile
@@ -11,7 +13,8 @@ import time
 
 RUN_LIMIT_SECONDS = 900
 
-Run = collections.namedtuple("Run", "seconds whole_seconds")  # without and with starting and connecting
+# Without and with starting and connecting; and the processor time of both, server and client.
+Run = collections.namedtuple("Run", "seconds whole_seconds processor_seconds")
 Way = collections.namedtuple("Way", "name args")  # to share the table: a strategy and what it needs
 
 WAYS = [
@@ -52,6 +55,41 @@ def has_way(options, way, url):
     return done.returncode == 0
 
 
+# -- processor time --------------------------------------------------------------------------------
+
+def processor_seconds(pid):
+    """What a process has used, and all below it, those that have ended included."""
+    stats = {}
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            with open(path, encoding="utf-8", errors="replace") as f:
+                fields = f.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        stats[int(path.split("/")[2])] = fields
+    below, grown = {pid}, True
+    while grown:
+        more = {p for p, fields in stats.items() if int(fields[1]) in below} - below
+        below |= more
+        grown = bool(more)
+    return sum(int(t) for p in below if p in stats for t in stats[p][11:15]) / os.sysconf("SC_CLK_TCK")
+
+
+class Meter:
+    """Counts the processor time of a database's server, if it has one, and of commands that end meanwhile."""
+
+    def __init__(self, table):
+        self.server = getattr(table, "server", None)
+        self.began = self._now()
+
+    def _now(self):
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return ended.ru_utime + ended.ru_stime + (processor_seconds(self.server.pid) if self.server else 0)
+
+    def seconds(self):
+        return max(self._now() - self.began, 0.001)
+
+
 # -- by the log ------------------------------------------------------------------------------------
 
 def log_line(log, sentence):
@@ -78,14 +116,14 @@ def check_counts(log, rows):
 
 def drain(options, table, way, sink, workers, rows):
     """`sluice run --drain` on a full table. The clock runs from 'node started' to 'workers ended'."""
-    before = time.monotonic()
+    meter, before = Meter(table), time.monotonic()
     log = command([options.sluice, "run", "--db", table.url, "--sink", sink, *way.args, "--workers", str(workers),
                    "--batch", str(options.batch), "--drain", "--log-format", "json"])
-    whole = time.monotonic() - before
+    whole, used = time.monotonic() - before, meter.seconds()
     end = check_counts(log, rows)
     if table.left() != (0, 0):
         raise Wrong(f"after the run there are {table.left()} messages and dead letters, not none")
-    return Run(max(log_time(end) - log_time(log_line(log, "node started")), 0.001), whole)
+    return Run(max(log_time(end) - log_time(log_line(log, "node started")), 0.001), whole, used)
 
 
 # -- by the tap ------------------------------------------------------------------------------------

@@ -435,6 +435,13 @@ static void stop_keeper(sl_member *m)
     pthread_join(m->thread, NULL);
 }
 
+static void record_leaving(const sl_member *m)
+{
+    for (size_t i = 0; i < m->room; i++)
+        if (sl_lanes_owned(m->lanes, i))
+            SL_RECORD(SL_REC_RELEASED, m->me.node, (int64_t)i, SL_NONE, 0, 0);
+}
+
 void sl_member_leave(sl_member *m)
 {
     sl_err ignored;
@@ -443,6 +450,7 @@ void sl_member_leave(sl_member *m)
     stop_keeper(m);
     if (!m->db && m->joined && m->failures == 0) /* stopped before it had begun */
         (void)!m->conf.open(m->conf.ctx, &m->db, -1, &ignored);
+    record_leaving(m);
     if (m->db && m->joined)
         (void)!sl_nodes_leave(m->db, m->me.session, &ignored); /* else it is pruned in time */
     member_free(m);

@@ -48,7 +48,7 @@ COMBINATIONS = {c.name: c for c in (
 UNORDERED = Combination("skip-locked", ["--strategy", "skip-locked", "--hold", "lease"])
 
 # How often: seconds between two of a kind, on average; None for never.
-Pace = collections.namedtuple("Pace", "kill pause restart leave", defaults=(3.5, 14.0, 70.0, 9.0))
+Pace = collections.namedtuple("Pace", "kill pause restart leave", defaults=(3.0, 11.0, 70.0, 9.0))
 
 NODES = 4
 WORKERS = 2
@@ -416,11 +416,21 @@ class Run:
         up = [n for n in self.nodes if n.state == "up" and time.monotonic_ns() - n.begun > SECOND]
         return self.random.choice(up) if len(up) > least_left else None
 
+    def _busy_victim(self):
+        """One with work in flight, at some step of its turn; None if there is none right now. A node may
+        well stand by, with nothing to do."""
+        moment = self.random.choice(MOMENTS)
+        for _ in range(NODES):
+            node = self._victim(1)
+            if node and node.wait_in_flight(0.05 if self.outage else 0.3, *moment):
+                return node
+        return None
+
     # What is done to them.
 
     def kill(self):
-        node = self._victim(1)
-        if not node or not node.wait_in_flight(0.05 if self.outage else 1.0, *self.random.choice(MOMENTS)):
+        node = self._busy_victim()
+        if not node:
             return False
         self.faults.append(node.kill())
         self.done["kills"] += 1
@@ -428,8 +438,8 @@ class Run:
         return True
 
     def pause(self):
-        node = self._victim(1)
-        if not node or not node.wait_in_flight(0.05 if self.outage else 1.0, *self.random.choice(MOMENTS)):
+        node = self._busy_victim()
+        if not node:
             return False
         node.freeze()
         if not node.in_flight():  # that would prove nothing
