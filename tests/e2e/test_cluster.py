@@ -10,6 +10,7 @@ import record as rec
 from checker import BadHistory, message, read_sink
 from harness import PATIENCE, connect, query, scaled, wait_until
 from history import Fault, History
+from nemesis import all_stopped
 
 KEYS = 5000
 BATCH = 50
@@ -103,9 +104,16 @@ class Cluster:
         return p
 
     def kill(self, node):
-        """With work in flight."""
+        """With work in flight: it is stopped, looked at, and killed if it has some."""
+        def look():
+            node.pause()
+            wait_until(lambda: all_stopped(node.pid), 10, "the node stands still")
+            if tail.follow().in_flight():
+                return True
+            node.resume()
+            return False
         with rec.Tail(self.records, node.pid) as tail:
-            wait_until(lambda: tail.follow().in_flight(), 10, "work in flight")
+            wait_until(look, 10, "work in flight")
             at = time.monotonic_ns()
             node.kill9()
             now = time.monotonic_ns()

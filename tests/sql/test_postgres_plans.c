@@ -10,13 +10,14 @@
  */
 #include "contract/claims.h"
 
-enum { ROWS = 200000, IDLE_TURNS = 12 };
+enum { ROWS = 200000, ORDERED_ROWS = 100000, IDLE_TURNS = 12 };
 
 static sl_hold hold;
 static const sl_claim_ops *strategy;
 static testdb t;
 static lane_node node;
 static worker w;
+static worker sessions[2];
 
 static int setup(void **state)
 {
@@ -63,8 +64,8 @@ static void explain(const char *how, const char *stmt, const char *params, sl_bu
     static int slot;
     char sql[4096];
     sl_err err = { 0 };
-    snprintf(sql, sizeof sql, "EXPLAIN (%s) EXECUTE sluice_%d (%s)", how,
-             sl_db_stmt(w.db, stmt)->index, params);
+    snprintf(sql, sizeof sql, "EXPLAIN (%s) EXECUTE sluice_%d%s%s%s", how,
+             sl_db_stmt(w.db, stmt)->index, *params ? " (" : "", params, *params ? ")" : "");
     sl_stmt s = testdb_stmt(w.db, slot++ % 16, sql, 1, SL_T_TEXT);
     sl_call call = { .stmt = &s, .row = testdb_row_text, .ctx = plan };
     if (w.db->ops->run(w.db, &call, 1, &err) != SL_OK)
@@ -196,7 +197,7 @@ static void fill(shape s)
         text, sizeof text,
         "INSERT INTO sluice_outbox (topic, entity_key, payload, available_at, held) %s FROM "
         "generate_series(1, %d) i",
-        sql[s], ROWS);
+        sql[s], ORDERED_ROWS);
     testdb_exec(&t, text);
     testdb_exec(&t,
                 "INSERT INTO sluice_outbox_keys (entity_key, lane, head, due_at) SELECT "
@@ -214,6 +215,7 @@ static void analyze(void)
 
 static shape now;
 static const char *when;
+static int greedy; /* statements that read too much */
 
 /* The pages of the top node, which are those of all. */
 static long pages_of(const char *plan)
@@ -241,9 +243,13 @@ static void reads_little(const char *stmt, const char *params, long most)
     testdb_script(w.db, &t.names, "ROLLBACK");
     const char *text = sl_buf_text(&plan);
     long pages = pages_of(text);
-    if (pages > most || strstr(text, "Seq Scan on outbox ") || strstr(text, "on outbox_dead"))
-        fail_msg("%s (%s, %s): %ld pages, expected at most %ld\n%s", stmt, shape_names[now],
-                 when, pages, most, text);
+    if (pages > most || strstr(text, "Seq Scan on outbox ")) {
+        print_error("%s (%s, %s): %ld pages, expected at most %ld\n", stmt, shape_names[now],
+                    when, pages, most);
+        fputs(text, stderr); /* longer than cmocka would print */
+        fputc('\n', stderr);
+        greedy++;
+    }
     sl_buf_fini(&plan);
 }
 
@@ -312,16 +318,50 @@ static void settling_reads_little(void)
     reads_little("ordered/peek", "", 300);
 }
 
-static void all_read_little(const char *name)
+/* Sessions of both kinds, on the same table; advisory has no statement of its own. */
+static void in_each_session(void (*fn)(void))
+{
+    static const char *const names[] = { "lanes", "guard" };
+    for (size_t i = 0; i < COUNT(names); i++) {
+        worker kept = w;
+        w = sessions[i];
+        strategy = sl_claim_named(names[i]);
+        if (!w.claim)
+            open_worker();
+        fn();
+        sessions[i] = w;
+        w = kept;
+    }
+}
+
+static void nothing_yet(void)
+{
+}
+
+static void all_read_little(void)
+{
+    if (strategy->owns_lanes) {
+        lanes_read_little();
+    } else {
+        keys_read_little();
+        guard_reads_little();
+    }
+    settling_reads_little();
+}
+
+static void check_all(const char *name)
 {
     when = name;
-    if (strategy->owns_lanes)
-        lanes_read_little();
-    else
-        keys_read_little();
-    if (!strategy->owns_lanes && !strategy->in_transaction)
-        guard_reads_little();
-    settling_reads_little();
+    greedy = 0;
+    in_each_session(all_read_little);
+    assert_int_equal(greedy, 0);
+}
+
+static int teardown_sessions(void **state)
+{
+    for (size_t i = 0; i < COUNT(sessions); i++)
+        worker_close(&sessions[i]);
+    return teardown(state);
 }
 
 static void a_large_table_is_read_in_little_pieces(void **state)
@@ -329,8 +369,7 @@ static void a_large_table_is_read_in_little_pieces(void **state)
     (void)state;
     fill(now);
     analyze();
-    open_worker();
-    all_read_little("analysed");
+    check_all("analysed");
 }
 
 static void so_is_one_that_was_empty_when_analysed(void **state)
@@ -338,39 +377,40 @@ static void so_is_one_that_was_empty_when_analysed(void **state)
     (void)state;
     analyze();
     fill(now);
-    open_worker();
-    all_read_little("analysed when empty");
+    check_all("analysed when empty");
 }
 
 static void so_is_one_that_was_empty_while_we_idled(void **state)
 {
     (void)state;
     analyze();
-    open_worker();
-    idle();
+    in_each_session(nothing_yet);
+    in_each_session(idle);
     testdb_exec(&t, "DELETE FROM sluice_outbox_keys");
     fill(now);
-    all_read_little("idled when empty");
+    check_all("idled when empty");
 }
 
 static int run_ordered(void)
 {
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown_sessions)
     const struct CMUnitTest tests[] = {
         TEST(a_large_table_is_read_in_little_pieces),
         TEST(so_is_one_that_was_empty_when_analysed),
         TEST(so_is_one_that_was_empty_while_we_idled),
     };
+#undef TEST
     int failed = 0;
     for (now = 0; now < SHAPES; now++) {
-        print_message("%s, %s\n", strategy->name, shape_names[now]);
-        failed += cmocka_run_group_tests_name(strategy->name, tests, NULL, NULL);
+        print_message("%s\n", shape_names[now]);
+        failed += cmocka_run_group_tests_name(shape_names[now], tests, NULL, NULL);
     }
     return failed;
 }
 
 static int run_group(void)
 {
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(on_a_large_table),
         TEST(on_a_table_that_was_empty_when_analysed),
@@ -391,10 +431,5 @@ int main(void)
         hold = (sl_hold)h;
         failed += run_group();
     }
-    for (const sl_claim_ops *const *c = sl_claim_all; *c; c++) {
-        strategy = *c;
-        if (strategy->ordered)
-            failed += run_ordered();
-    }
-    return failed;
+    return failed + run_ordered();
 }

@@ -259,7 +259,7 @@ class Node:
         pid, at = self.process.pid, time.monotonic_ns()
         self.process.pause()
         end = time.monotonic() + 10
-        while not _all_stopped(pid) and time.monotonic() < end:
+        while not all_stopped(pid) and time.monotonic() < end:
             time.sleep(0.001)
         self.state = "paused"
         self.pause = Fault("pause", pid, at, time.monotonic_ns(), None)
@@ -272,7 +272,8 @@ class Node:
         return fault
 
 
-def _all_stopped(pid):
+def all_stopped(pid):
+    """Has SIGSTOP reached every thread?"""
     for path in glob.glob(f"/proc/{pid}/task/*/stat"):
         try:
             with open(path) as f:
