@@ -210,6 +210,40 @@ static void a_late_commit_is_found_soon(void **state)
     }
 }
 
+/* A producer that takes its time: its message has a lower id than what goes meanwhile. Once it has
+ * committed, nothing that was committed after it goes first. */
+static void a_late_commit_goes_before_later_ones(void **state)
+{
+    (void)state;
+    if (!t.pg)
+        return; /* with one writer at a time, ids are committed in order */
+    open_worker(&a);
+    for (int round = 0; round < 3; round++) {
+        sl_db *slow = testdb_open(&t);
+        testdb_script(slow, &t.names,
+                      "BEGIN; INSERT INTO sluice_outbox (topic, entity_key, payload) VALUES "
+                      "('x', 'x', 'p')");
+        testdb_push(&t, "x", 3);
+        int64_t late = testdb_int(&t, "SELECT min(id) FROM sluice_outbox") - 1;
+        expect_sent(&a, 10, late + 1, late + 3);
+        for (int i = 0; i < 30; i++) { /* time enough to forget what is below */
+            testdb_push(&t, "y", 1);
+            assert_int_equal(take_some(&a, 10), 1);
+            assert_int_equal(worker_settle(&a, SL_SENT, SL_NONE), 0);
+            usleep(10000);
+        }
+        testdb_script(slow, &t.names, "COMMIT");
+        testdb_push(&t, "x", 1);
+        assert_in_range(take_some(&a, ALL), 1, 2);
+        assert_int_equal(a.batch.msgs[0].id, late);
+        assert_int_equal(worker_settle(&a, SL_SENT, SL_NONE), 0);
+        while (testdb_count(&t) > 0)
+            if (worker_take(&a, ALL))
+                assert_int_equal(worker_settle(&a, SL_SENT, SL_NONE), 0);
+        sl_db_close(slow);
+    }
+}
+
 /* ---- Waiting ---- */
 
 static void a_failed_message_holds_its_key_back(void **state)
@@ -371,6 +405,38 @@ static void a_failure_before_a_scheduled_message_blocks_at_the_failed(void **sta
     expect_sent(&a, 1000, 2, 3);
 }
 
+/* SQLite has no type for it: what a producer writes may look otherwise than what we write. */
+static void a_time_may_have_any_form(void **state)
+{
+    (void)state;
+    static const char *const forms[] = { "'%Y-%m-%dT%H:%M:%SZ'", "'%Y-%m-%d %H:%M'", "'%J'" };
+    if (t.pg)
+        return;
+    open_worker(&a);
+    for (size_t i = 0; i < COUNT(forms); i++) {
+        char sql[256];
+        for (int k = 0; k < 2; k++) {
+            testdb_push(&t, k ? "x" : NULL, 1);
+            snprintf(
+                sql, sizeof sql,
+                "UPDATE sluice_outbox SET available_at = strftime(%s, 'now', '%s') WHERE id "
+                "= (SELECT max(id) FROM sluice_outbox)",
+                forms[i], "+1 hour");
+            testdb_exec(&t, sql);
+        }
+        expect_nothing(&a);
+        expect_held(&a, 2);
+        snprintf(sql, sizeof sql,
+                 "UPDATE sluice_outbox SET available_at = strftime(%s, 'now', '-1 hour')",
+                 forms[i]);
+        testdb_exec(&t, sql);
+        testdb_exec(&t, "UPDATE sluice_outbox_keys SET due_at = '2000-01-01 00:00:00.000'");
+        int64_t ids[2];
+        assert_int_equal(send_all(&a, ALL, ids, 2, 2), 2);
+        assert_int_equal(testdb_count(&t), 0);
+    }
+}
+
 static void a_scheduled_message_without_a_key_comes_in_time(void **state)
 {
     (void)state;
@@ -490,6 +556,8 @@ static int run_group(const char *name)
         TEST(a_key_has_one_worker_at_a_time),
         TEST(a_key_that_comes_free_is_served_from_its_oldest),
         TEST(a_late_commit_is_found_soon),
+        TEST(a_late_commit_goes_before_later_ones),
+        TEST(a_time_may_have_any_form),
         TEST(a_failed_message_holds_its_key_back),
         TEST(a_failed_message_comes_back_by_itself),
         TEST(unknown_holds_its_key_back_too),

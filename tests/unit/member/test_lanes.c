@@ -124,6 +124,31 @@ static void quiet_lanes_do_not_starve(void **state)
     assert_true(seen[LANES - 1] && seen[LANES - 2]);
 }
 
+/* More lanes than one turn uses, and all of them always have more: they take turns. */
+static void hungry_lanes_do_not_starve_each_other(void **state)
+{
+    (void)state;
+    enum { MANY = 1024 };
+    static bool seen[MANY];
+    memset(seen, 0, sizeof seen);
+    sl_lanes_void(l, MANY);
+    for (size_t i = 0; i < MANY; i++)
+        sl_lanes_grant(l, i, 7);
+    for (int turn = 0; turn < 200; turn++) {
+        if (turn == 100)
+            memset(seen, 0, sizeof seen); /* by now all are known as hungry */
+        sl_lanes_pick(l, 1, &a);
+        assert_true(a.count < MANY);
+        for (size_t i = 0; i < a.count; i++) {
+            seen[a.v[i].lane] = true;
+            a.v[i].hungry = true;
+        }
+        sl_lanes_put(l, &a);
+    }
+    for (size_t i = 0; i < MANY; i++)
+        assert_true(seen[i]);
+}
+
 static void a_lane_leaves_only_when_nobody_uses_it(void **state)
 {
     (void)state;
@@ -260,6 +285,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(what_is_put_back_is_remembered, setup, teardown),
         cmocka_unit_test_setup_teardown(quiet_lanes_do_not_starve, setup, teardown),
+        cmocka_unit_test_setup_teardown(hungry_lanes_do_not_starve_each_other, setup, teardown),
         cmocka_unit_test_setup_teardown(a_lane_leaves_only_when_nobody_uses_it, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_leaving_lane_is_not_picked_and_may_be_wished_again,
