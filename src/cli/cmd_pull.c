@@ -164,17 +164,53 @@ static sl_rc settle_receipts(const sl_claim_conf *conf, sl_db *db, receipts *r,
 
 /* ---- Taking ---- */
 
-static sl_rc take(sl_claim *claim, sl_batch *b, const sl_cli *cli, sl_err *err)
+/* Whoever takes is a node while it does so: it must not do that beside nodes that share the table in
+ * another way. */
+typedef struct taker {
+    const sl_cli *cli;
+    sl_db *db;
+    sl_claim *claim;
+    sl_node_row me;
+    int64_t next_beat_ns;
+    sl_batch batch;
+} taker;
+
+static sl_rc join(taker *t, sl_err *err)
 {
-    const pull_flags *f = cli->own;
+    int64_t lease_ns = t->cli->settings.lease_ns;
+    t->next_beat_ns = sl_now_ns() + lease_ns / 3;
+    t->me.session = (int64_t)(sl_random() >> 2) | 1;
+    return sl_nodes_join(t->db, &t->me, lease_ns, err);
+}
+
+/* One that was forgotten meanwhile joins anew, unless others share the table in another way now. */
+static sl_rc beat(taker *t, sl_err *err)
+{
+    sl_beat now;
+    int64_t lease_ns = t->cli->settings.lease_ns;
+    if (sl_now_ns() < t->next_beat_ns)
+        return SL_OK;
+    t->next_beat_ns = sl_now_ns() + lease_ns / 3;
+    sl_rc rc = sl_nodes_beat(t->db, &t->me, lease_ns, &now, err);
+    return rc == SL_OK && !now.alive ? join(t, err) : rc;
+}
+
+static sl_rc take(taker *t, sl_err *err)
+{
+    const pull_flags *f = t->cli->own;
     int64_t until_ns = sl_now_ns() + f->wait_ns;
     for (unsigned idle = 1;; idle++) {
-        sl_rc rc = claim->ops->take(claim, b, cli->settings.batch, err);
-        int64_t left_ns = until_ns - sl_now_ns();
-        if (rc != SL_OK || b->count > 0 || left_ns <= 0)
+        sl_rc rc = beat(t, err);
+        if (rc == SL_OK)
+            rc = t->claim->ops->take(t->claim, &t->batch, t->cli->settings.batch, err);
+        int64_t now_ns = sl_now_ns();
+        int64_t left_ns = until_ns - now_ns;
+        if (rc != SL_OK || t->batch.count > 0 || left_ns <= 0)
             return rc;
-        int64_t pause_ns = sl_backoff_ns(idle, 5 * SL_MS, cli->settings.poll_ns);
+        int64_t pause_ns = sl_backoff_ns(idle, 5 * SL_MS, t->cli->settings.poll_ns);
         pause_ns = pause_ns < left_ns ? pause_ns : left_ns;
+        if (pause_ns > t->next_beat_ns - now_ns)
+            pause_ns = t->next_beat_ns > now_ns ? t->next_beat_ns - now_ns : 0;
         nanosleep(&(struct timespec){ pause_ns / SL_SEC, pause_ns % SL_SEC }, NULL);
     }
 }
@@ -197,21 +233,49 @@ static sl_rc print_lines(const sl_batch *b, const char *worker, bool ordered, sl
     return SL_OK;
 }
 
-static sl_rc take_and_print(sl_claim *claim, sl_batch *b, const sl_cli *cli, const char *worker,
-                            sl_err *err)
+static sl_rc take_and_print(taker *t, sl_err *err)
 {
-    const pull_flags *f = cli->own;
+    const pull_flags *f = t->cli->own;
     sl_err ignored;
     size_t lost;
-    sl_rc rc = take(claim, b, cli, err);
+    sl_rc rc = take(t, err);
     if (rc != SL_OK)
         return rc;
-    rc = print_lines(b, worker, claim->ops->ordered, err);
+    rc = print_lines(&t->batch, t->me.node, t->claim->ops->ordered, err);
     if (rc == SL_OK && !f->auto_ack)
         return SL_OK;
-    sl_batch_settle_rest(b, rc == SL_OK ? SL_SENT : SL_RELEASED, SL_NONE);
-    sl_rc settled = claim->ops->settle(claim, b, &lost, rc == SL_OK ? err : &ignored);
+    sl_batch_settle_rest(&t->batch, rc == SL_OK ? SL_SENT : SL_RELEASED, SL_NONE);
+    sl_rc settled =
+        t->claim->ops->settle(t->claim, &t->batch, &lost, rc == SL_OK ? err : &ignored);
     return rc != SL_OK ? rc : settled;
+}
+
+static sl_rc take_as_node(taker *t, sl_err *err)
+{
+    sl_err ignored;
+    sl_rc rc = join(t, err);
+    if (rc != SL_OK)
+        return rc;
+    rc = take_and_print(t, err);
+    (void)!sl_nodes_leave(t->db, t->me.session, &ignored); /* else it is forgotten in time */
+    return rc;
+}
+
+static sl_rc take_by(const sl_claim_ops *strategy, const sl_claim_conf *conf, sl_db *db,
+                     const sl_cli *cli, const char *node, sl_err *err)
+{
+    taker t = { .cli = cli,
+                .db = db,
+                .me = {
+                    .node = node, .strategy = strategy->name, .assign = "", .workers = 1 } };
+    sl_batch_init(&t.batch);
+    sl_rc rc = strategy->open(&t.claim, db, conf, err);
+    if (rc == SL_OK)
+        rc = take_as_node(&t, err);
+    if (t.claim)
+        t.claim->ops->close(t.claim);
+    sl_batch_fini(&t.batch);
+    return rc;
 }
 
 /* ---- The command ---- */
@@ -228,40 +292,6 @@ static int check_use(sl_cli *cli, receipts *given)
         return sl_cli_usage(cli, "what to do with '%.60s'?\nhint: --ack, --retry or --bury",
                             cli->argv[0]);
     return SL_EXIT_OK;
-}
-
-/* Whoever takes is a node while it does so: it must not do that beside nodes that share the table in
- * another way. */
-static sl_rc take_as_node(sl_claim *claim, sl_db *db, sl_batch *b, const sl_cli *cli,
-                          const char *node, sl_err *err)
-{
-    sl_err ignored;
-    sl_node_row me = { .session = (int64_t)(sl_random() >> 2) | 1,
-                       .node = node,
-                       .strategy = claim->ops->name,
-                       .assign = "",
-                       .workers = 1 };
-    sl_rc rc = sl_nodes_join(db, &me, cli->settings.lease_ns, err);
-    if (rc != SL_OK)
-        return rc;
-    rc = take_and_print(claim, b, cli, node, err);
-    (void)!sl_nodes_leave(db, me.session, &ignored); /* else it is forgotten in time */
-    return rc;
-}
-
-static sl_rc take_by(const sl_claim_ops *strategy, const sl_claim_conf *conf, sl_db *db,
-                     const sl_cli *cli, const char *node, sl_err *err)
-{
-    sl_claim *claim = NULL;
-    sl_batch b;
-    sl_batch_init(&b);
-    sl_rc rc = strategy->open(&claim, db, conf, err);
-    if (rc == SL_OK)
-        rc = take_as_node(claim, db, &b, cli, node, err);
-    if (claim)
-        claim->ops->close(claim);
-    sl_batch_fini(&b);
-    return rc;
 }
 
 static sl_rc pull(sl_cli *cli, const sl_claim_ops *strategy, receipts *r, sl_err *err)

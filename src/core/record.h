@@ -2,7 +2,7 @@
 /*
  * What a process did, written down so that it survives SIGKILL: for tests that judge a whole
  * history. SLUICE_RECORD=DIR makes each process keep DIR/<pid>-<start>.rec, a file mapped and
- * shared: a header of 64 bytes and then events of 64 bytes, with CLOCK_MONOTONIC, which all
+ * shared: a header of 64 bytes and then events of 64 bytes, with CLOCK_BOOTTIME, which all
  * processes of a machine share. tests/support/record.py reads it.
  *
  * Any thread may record; it never blocks but to grow the file. Where nothing can be recorded the

@@ -150,14 +150,28 @@ static const struct {
     { "postgres", "created_at", PG_TIME "timestamp without time zone|",
       "it must be timestamptz", false },
     { "postgres", "available_at", PG_TIME, "it must be timestamptz", false },
-    { "postgres", "lane", PG_INT, "map lane to another name: sluice init adds it", false },
     { "postgres", "attempts", PG_INT, "it must be integer", false },
     { "postgres", "last_error", PG_TEXT, "it must be text", false },
     { "postgres", "leased_until", PG_TIME, "it must be timestamptz", false },
     { "postgres", "epoch", PG_INT, "it must be bigint", false },
     { "postgres", "worker", PG_TEXT, "it must be text", false },
-    { "postgres", "held", "|boolean|", "map held to another name: sluice init adds it", false },
 };
+
+enum { HELD_SINCE = 2 }; /* the version that brought the column */
+
+/* What these mean to someone else cannot be what they mean here: not even a column of the right type
+ * will do. */
+static sl_rc refuse_theirs(const sl_names *names, const columns *have, const char *ours,
+                           sl_err *err)
+{
+    const char *name = sl_names_column(names, ours);
+    if (!column_type(have, name))
+        return SL_OK;
+    return sl_fail(err, SL_OPERATOR,
+                   "column '%s' of table '%s' is not Sluice's own\nhint: map %s to another "
+                   "name, which sluice init then adds: columns: %s=NAME",
+                   name, names->table, ours, ours);
+}
 
 static sl_rc check_adopted(const char *dialect, const sl_names *names, const columns *have,
                            sl_err *err)
@@ -179,7 +193,7 @@ static sl_rc check_adopted(const char *dialect, const sl_names *names, const col
             return sl_fail(err, SL_OPERATOR, "column '%s' of table '%s' is %s\nhint: %s", name,
                            names->table, type, expected[i].hint);
     }
-    return SL_OK;
+    return refuse_theirs(names, have, "lane", err);
 }
 
 /* The name after "ADD COLUMN". */
@@ -224,10 +238,12 @@ static sl_rc migrate(sl_db *db, const sl_names *names, sl_schema_done *done, sl_
     sl_rc rc = sl_schema_read(db, names, &done->before, err);
     if (rc == SL_OK && done->before.version > SL_SCHEMA_VERSION)
         return newer(names, &done->before, err);
-    if (rc == SL_OK && done->before.table && done->before.version == 0) {
+    if (rc == SL_OK && done->before.table && done->before.version < HELD_SINCE) {
         columns *have = sl_alloc(sizeof *have);
         rc = read_columns(db, names, "sluice_outbox", have, err);
         if (rc == SL_OK)
+            rc = refuse_theirs(names, have, "held", err);
+        if (rc == SL_OK && done->before.version == 0)
             rc = adopt(db, names, have, &done->columns_added, err);
         columns_fini(have);
         free(have);

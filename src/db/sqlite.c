@@ -298,11 +298,24 @@ static sl_rc open_file(lite_db *l, const char *path, bool create, sl_err *err)
                    e ? strerror(e) : sqlite3_errstr(code));
 }
 
+/* A new file becomes one with a WAL at its first opening. Where several try that at once, SQLite
+ * tells some that it is locked without waiting, whatever the busy timeout: wait here. */
 static sl_rc prepare_session(lite_db *l, const sl_dsn *dsn, sl_err *err)
 {
+    const char *pragmas = sl_script_named("sqlite", "session/pragmas")->text;
+    int64_t deadline_ns = sl_now_ns() + dsn->connect_ns;
     sqlite3_extended_result_codes(l->db, 1);
     sqlite3_busy_timeout(l->db, (int)(dsn->connect_ns / SL_MS));
-    return lite_script(&l->base, sl_script_named("sqlite", "session/pragmas")->text, err);
+    sl_rc rc = lite_script(&l->base, pragmas, err);
+    for (unsigned n = 1; rc == SL_AGAIN && (sqlite3_errcode(l->db) & 0xff) == SQLITE_BUSY;
+         n++) {
+        int64_t pause_ns = sl_backoff_ns(n, SL_MS, 50 * SL_MS);
+        if (sl_now_ns() + pause_ns > deadline_ns)
+            return rc;
+        nanosleep(&(struct timespec){ .tv_nsec = pause_ns }, NULL);
+        rc = lite_script(&l->base, pragmas, err);
+    }
+    return rc;
 }
 
 static lite_db *new_db(bool adopted, const sl_names *names)

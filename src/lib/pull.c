@@ -4,8 +4,8 @@
  * thread with a connection of its own renews the leases of the messages that have no written
  * verdict yet, so that the caller may take as long as it likes.
  *
- * The caller's thread owns everything but `held`, the list of leases to keep, which the two
- * threads share under `lock`.
+ * The caller's thread owns everything but `held`, the list of leases to keep, and `refused`, why this
+ * is no node any more, which it shares with the other threads under `lock`.
  */
 #include "core/clock.h"
 #include "core/mem.h"
@@ -42,6 +42,7 @@ struct sl_puller {
     sl_log log;
     pthread_mutex_t lock;
     leases held;
+    sl_err refused; /* rc SL_OK: it is one */
 };
 
 /* ---- The keeper ---- */
@@ -166,10 +167,13 @@ static sl_rc member_open(void *ctx, sl_db **out, int wake_fd, sl_err *err)
     return sl_conf_open_db(out, &p->conf->settings, &p->names, false, wake_fd, err);
 }
 
-/* What it holds is safe by its leases: nothing to do but to say so. */
+/* What it holds is safe by its leases, but it takes nothing more. */
 static void member_failed(void *ctx, const sl_err *err)
 {
     sl_puller *p = ctx;
+    pthread_mutex_lock(&p->lock);
+    p->refused = *err;
+    pthread_mutex_unlock(&p->lock);
     sl_log_line(&p->log, SL_LOG_ERROR, "no node any more", "error", err->text, NULL);
 }
 
@@ -260,9 +264,29 @@ static void disconnect(sl_puller *p)
     p->db = NULL;
 }
 
+/* A node that the others may have forgotten takes nothing; when it is known again, all goes on. */
+static sl_rc check_trust(sl_puller *p, sl_err *err)
+{
+    pthread_mutex_lock(&p->lock);
+    sl_err refused = p->refused;
+    pthread_mutex_unlock(&p->lock);
+    if (refused.rc != SL_OK) {
+        *err = refused;
+        return err->rc;
+    }
+    if (sl_now_ns() < sl_lanes_trusted_ns(sl_member_lanes(p->member)))
+        return SL_OK;
+    return sl_fail(
+        err, SL_AGAIN,
+        "the last heartbeat of node '%.80s' is too old: others may have forgotten it", p->node);
+}
+
 static sl_rc take(sl_puller *p, size_t max, sl_err *err)
 {
-    sl_rc rc = reconnect(p, err);
+    sl_rc rc = check_trust(p, err);
+    if (rc != SL_OK)
+        return rc;
+    rc = reconnect(p, err);
     if (rc == SL_OK)
         rc = p->claim->ops->take(p->claim, &p->batch, (int64_t)max, err);
     if (rc != SL_OK) {

@@ -31,7 +31,7 @@ struct sl_lanes {
     size_t owned; /* OWNED or LEAVING */
     size_t turns; /* that run: those of this generation, and of older ones */
     size_t stale;
-    size_t next; /* where the next pick begins */
+    size_t next[2]; /* where the next pick begins: of quiet lanes, of hungry ones */
     lane *v;
 };
 
@@ -76,7 +76,7 @@ void sl_lanes_void(sl_lanes *l, size_t count)
     l->stale += l->turns;
     l->turns = 0;
     l->owned = 0;
-    l->next = 0;
+    l->next[false] = l->next[true] = 0;
     if (count != l->count)
         l->v = sl_realloc(l->v, (count ? count : 1) * sizeof *l->v);
     l->count = count;
@@ -169,21 +169,19 @@ static void use(sl_lanes *l, size_t at, sl_lane_uses *out)
     out->v[out->count++] = l->v[at].use;
 }
 
-/* Up to `room` lanes, from the cursor on. */
+/* Up to `room` lanes, from their cursor on. */
 static void pick_some(sl_lanes *l, bool hungry, size_t room, sl_lane_uses *out)
 {
-    size_t last = l->next;
+    size_t first = l->next[hungry];
     for (size_t i = 0; i < l->count && room > 0; i++) {
-        size_t at = (l->next + i) % l->count;
+        size_t at = (first + i) % l->count;
         const lane *v = &l->v[at];
         if (v->state != OWNED || v->used || v->use.hungry != hungry)
             continue;
         use(l, at, out);
-        last = at + 1;
+        l->next[hungry] = (at + 1) % l->count;
         room--;
     }
-    if (!hungry && l->count)
-        l->next = last % l->count;
 }
 
 void sl_lanes_pick(sl_lanes *l, size_t workers, sl_lane_uses *out)

@@ -180,7 +180,12 @@ sl_rc sl_relay_turn(sl_relay *r, sl_err *err)
     record_all(r, SL_REC_TAKEN, true);
     SL_FAULT("taken");
 
-    sl_rc held = deliver(r, err);
+    sl_rc held = SL_OK;
+    if (sl_stop_level_of(r->stop) == SL_GO)
+        held = deliver(r, err);
+    else
+        sl_batch_settle_rest(b, SL_RELEASED,
+                             SL_NONE); /* told to stop while it waited for them */
     assert(b->settled == b->count);
     record_all(r, SL_REC_RESULT, false);
     SL_FAULT("sent");

@@ -41,6 +41,9 @@ enum {
     REOPEN_MAX = 16,              /* renamed again each time we look: not a rotation any more */
 };
 
+/* A lock that came later than it was waited for: whoever waited was stopped meanwhile, and has to ask
+ * again whether it may still send. */
+#define LATE_NS (10 * SL_MS)
 #define LOCK_WAIT_MIN_NS (50 * SL_MS / 1000)
 #define LOCK_WAIT_MAX_NS (2 * SL_MS)
 
@@ -245,6 +248,14 @@ static void file_submit(sl_sink *s, sl_batch *b, sl_msg *m)
 
 typedef enum locked { LOCKED, BUSY, FAILED } locked;
 
+static locked unless_late(int fd, int64_t deadline_ns)
+{
+    if (sl_now_ns() <= deadline_ns + LATE_NS)
+        return LOCKED;
+    flock(fd, LOCK_UN);
+    return BUSY;
+}
+
 /* Not by a blocking flock: whoever holds the lock may be stopped, and poll has a time limit. */
 static locked lock(int fd, int64_t deadline_ns, sl_err *err)
 {
@@ -261,7 +272,7 @@ static locked lock(int fd, int64_t deadline_ns, sl_err *err)
         nanosleep(&(struct timespec){ .tv_nsec = wait_ns }, NULL);
         wait_ns = wait_ns * 2 < LOCK_WAIT_MAX_NS ? wait_ns * 2 : LOCK_WAIT_MAX_NS;
     }
-    return LOCKED;
+    return unless_late(fd, deadline_ns);
 }
 
 static bool is_at_path(const file_sink *f)

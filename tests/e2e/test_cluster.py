@@ -114,9 +114,9 @@ class Cluster:
             return False
         with rec.Tail(self.records, node.pid) as tail:
             wait_until(look, 10, "work in flight")
-            at = time.monotonic_ns()
+            at = rec.now_ns()
             node.kill9()
-            now = time.monotonic_ns()
+            now = rec.now_ns()
         self.faults.append(Fault("kill", node.pid, at, now, now))
 
 

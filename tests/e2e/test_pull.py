@@ -189,6 +189,52 @@ def test_wait(sluice, box):
     assert json.loads(waiting.stdout())["id"] == 1
 
 
+@pytest.fixture
+def waiting(sluice, box):
+    """A pull that waits for longer than its lease, as node 'p'."""
+    process = sluice.start("pull", "--wait", "1h", "--lease", f"{int(1000 * PATIENCE)}ms", "--poll", "50ms", "--auto-ack",
+                           "--node", "p", db=box)
+    wait_until(lambda: lives_until(box, "p"), 10, "a node")
+    return process
+
+
+def lives_until(url, node):
+    return {row[0] for row in query(url, f"SELECT lives_until FROM outbox_nodes WHERE node = '{node}'")}
+
+
+def test_a_pull_that_waits_stays_a_node(sluice, box, waiting):
+    """Who shares the table in another way is refused, not let in beside it once the first lease is over."""
+    seen = set()
+
+    def five():  # beats, of which a lease has three
+        seen.update(lives_until(box, "p"))
+        return len(seen) >= 5
+    wait_until(five, 30, "heartbeats")
+    done = sluice.run("run", "--sink", "null:", "--drain", db=box, check=1)
+    assert "node 'p' lives and shares this table by strategy guard, not lanes" in done.stderr
+    commit(box, 1)
+    waiting.wait(10, status=0)
+    assert json.loads(waiting.stdout())["id"] == 1
+    sluice.run("run", "--sink", "null:", "--drain", db=box)
+
+
+def test_a_pull_that_was_forgotten_joins_again(sluice, box, waiting):
+    query(box, "DELETE FROM outbox_nodes")
+    wait_until(lambda: lives_until(box, "p"), 10, "the node again")
+    commit(box, 1)
+    waiting.wait(10, status=0)
+
+
+def test_a_pull_that_was_forgotten_finds_another_strategy(sluice, box, waiting):
+    waiting.pause()
+    wait_until(lambda: claims_ended(box), 10, "the end of its life")
+    node = sluice.start("run", "--sink", "null:", "--node", "n", db=box)
+    node.wait_log("node started")
+    waiting.resume()
+    waiting.wait(10, status=1)
+    assert "node 'n' lives and shares this table by strategy lanes, not guard" in waiting.stderr()
+
+
 @pytest.mark.parametrize("args, words", [
     (["--ack"], ["which messages?", "receipts"]),
     (["--ack", "-"], ["which messages?"]),

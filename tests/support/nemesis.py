@@ -128,7 +128,7 @@ class Producer(threading.Thread):
             self._note(ids, rows)
 
     def _note(self, ids, rows):
-        now = time.monotonic_ns()
+        now = rec.now_ns()
         for id, row in zip(ids, rows):
             self.messages[id] = message(*row)
             self.commits[id] = now
@@ -227,7 +227,7 @@ class Node:
             "run", "--node", self.name, "--sink", f"file:{run.out}", "--workers", WORKERS, "--batch", BATCH,
             "--lease", f"{run.lease:g}s", "--poll", "100ms", *flags, db=run.url, env={"SLUICE_RECORD": run.records})
         self.tail = rec.Tail(run.records, self.process.pid)
-        self.state, self.begun = "up", time.monotonic_ns()
+        self.state, self.begun = "up", rec.now_ns()
 
     def gone(self):
         self.tail.close()
@@ -248,25 +248,25 @@ class Node:
 
     def kill(self):
         """Now; the fault."""
-        pid, at = self.process.pid, time.monotonic_ns()
+        pid, at = self.process.pid, rec.now_ns()
         self.process.kill9()
-        now = time.monotonic_ns()
+        now = rec.now_ns()
         self.gone()
         return Fault("kill", pid, at, now, now)
 
     def freeze(self):
         """Now, and returns when all its threads have stopped."""
-        pid, at = self.process.pid, time.monotonic_ns()
+        pid, at = self.process.pid, rec.now_ns()
         self.process.pause()
         end = time.monotonic() + 10
         while not all_stopped(pid) and time.monotonic() < end:
             time.sleep(0.001)
         self.state = "paused"
-        self.pause = Fault("pause", pid, at, time.monotonic_ns(), None)
+        self.pause = Fault("pause", pid, at, rec.now_ns(), None)
 
     def thaw(self):
         """Goes on; the fault."""
-        fault = self.pause._replace(until=time.monotonic_ns())
+        fault = self.pause._replace(until=rec.now_ns())
         self.process.resume()
         self.state, self.pause = "up", None
         return fault
@@ -414,7 +414,7 @@ class Run:
 
     def _victim(self, least_left):
         """A node that works, if enough others do."""
-        up = [n for n in self.nodes if n.state == "up" and time.monotonic_ns() - n.begun > SECOND]
+        up = [n for n in self.nodes if n.state == "up" and rec.now_ns() - n.begun > SECOND]
         return self.random.choice(up) if len(up) > least_left else None
 
     def _busy_victim(self):
@@ -458,7 +458,7 @@ class Run:
         node = self._victim(2)
         if not node or self.outage:
             return False
-        now = time.monotonic_ns()
+        now = rec.now_ns()
         self.faults.append(Fault("leave", node.process.pid, now, now, now))
         node.state = "leaving"
         node.process.term()
@@ -478,7 +478,7 @@ class Run:
         if self.outage:
             return False
         mode, sign = self.random.choice([("fast", signal.SIGINT), ("immediate", signal.SIGQUIT)])
-        self.outage = time.monotonic_ns()
+        self.outage = rec.now_ns()
         self.pg.process.send_signal(sign)
         self.done["restarts"] += 1
         self.done[mode] += 1
@@ -493,7 +493,7 @@ class Run:
             self.wrong.append("PostgreSQL did not stop within 30 s")
             self.pg.kill()
         self.pg.start()
-        now = time.monotonic_ns()
+        now = rec.now_ns()
         self.faults.append(Fault("pg", 0, self.outage, now, now))
         self.outage = None
 

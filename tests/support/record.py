@@ -5,12 +5,13 @@ a file there that survives SIGKILL.
     tail = Tail(folder, pid)            # meanwhile: what is this process doing?
     tail.follow().in_flight()
 
-Times are nanoseconds of CLOCK_MONOTONIC, as time.monotonic_ns() has them.
+Times are nanoseconds of CLOCK_BOOTTIME, as now_ns() has them.
 """
 import collections
 import glob
 import os
 import struct
+import time
 
 TAKEN, SEND, RESULT, SETTLED, LOST, GRANTED, RELEASED = range(1, 8)
 KINDS = ["", "TAKEN", "SEND", "RESULT", "SETTLED", "LOST", "GRANTED", "RELEASED"]
@@ -24,6 +25,10 @@ BODY = struct.Struct("<qqQqiH18sQ")
 assert HEAD.size == SLOT and BODY.size == SLOT
 
 Event = collections.namedtuple("Event", "at pid worker kind id key epoch extra")
+
+
+def now_ns():
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
 class BadRecord(AssertionError):

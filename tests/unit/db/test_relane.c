@@ -86,8 +86,8 @@ static int64_t indexes(void)
                           "SELECT count(*) FROM sqlite_master WHERE name = 'outbox_ix_lane' "
                           "AND sql LIKE '%WHERE%'");
     snprintf(sql, sizeof sql,
-             "SELECT count(*) FROM pg_indexes WHERE indexname = 'outbox_ix_lane' AND indexdef "
-             "LIKE '%%NOT%%' AND schemaname = '%s'",
+             "SELECT count(*) FROM pg_index WHERE indexrelid = '%s.outbox_ix_lane'::regclass "
+             "AND indpred IS NOT NULL",
              t.names.schema);
     return testdb_int(&t, sql);
 }
@@ -275,16 +275,11 @@ static void a_column_of_theirs_stays(void **state)
 {
     (void)state;
     bool owned;
-    testdb_drop(&t);
-    testdb_make(&t, dialect, NULL);
-    testdb_exec(&t,
-                testdb_or(&t,
-                          "CREATE TABLE sluice_outbox (id bigserial PRIMARY KEY, payload "
-                          "bytea, lane integer DEFAULT 3)",
-                          "CREATE TABLE sluice_outbox (id INTEGER PRIMARY KEY AUTOINCREMENT, "
-                          "payload BLOB, lane INTEGER DEFAULT 3)"));
-    sl_schema_done done;
-    must(sl_schema_init(t.eye, &t.names, &done, &err));
+    if (!t.pg) /* there it goes with its column */
+        testdb_script(t.eye, &t.names, "DROP INDEX sluice_outbox_ix_lane");
+    testdb_script(t.eye, &t.names, "ALTER TABLE sluice_outbox DROP COLUMN lane");
+    testdb_script(t.eye, &t.names,
+                  "ALTER TABLE sluice_outbox ADD COLUMN lane integer DEFAULT 3");
     testdb_fill(&t, 3, 1);
     assert_int_equal(sl_relane(t.eye, &t.names, 8, &owned, &err), SL_OPERATOR);
     assert_non_null(strstr(err.text, "not computed"));

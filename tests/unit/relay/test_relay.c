@@ -29,6 +29,7 @@ typedef struct fake_sink {
     sl_verdict verdict;
     size_t per_poll;
     sl_stop *stops; /* asked for by the first poll */
+    sl_stop_level level;
     sl_batch *batch;
     sl_msg *held[MOST];
     size_t nheld;
@@ -101,7 +102,7 @@ static void sink_poll(sl_sink *base, int64_t timeout_ns)
     if (timeout_ns > s->longest_ns)
         s->longest_ns = timeout_ns;
     if (s->stops)
-        sl_stop_ask(s->stops, SL_STOP_NOW);
+        sl_stop_ask(s->stops, s->level ? s->level : SL_STOP_NOW);
     if (s->style != AT_POLL)
         usleep(1000);
     for (size_t i = 0; s->style == AT_POLL && i < s->per_poll && s->nheld > 0; i++)
@@ -289,10 +290,21 @@ static void a_stop_now_recalls_what_was(void **state)
 static void a_stop_soon_finishes_the_turn(void **state)
 {
     (void)state;
-    sl_stop_ask(&stop, SL_STOP_SOON);
+    sink.stops = &stop;
+    sink.level = SL_STOP_SOON;
     sink.style = AT_POLL;
     turn(SL_OK);
     expect_verdicts(SL_SENT, 3, SL_SENT);
+}
+
+/* A claim may wait for others for long. */
+static void a_stop_before_the_turn_has_messages_gives_them_back(void **state)
+{
+    (void)state;
+    sl_stop_ask(&stop, SL_STOP_SOON);
+    turn(SL_OK);
+    expect_verdicts(SL_RELEASED, 3, SL_RELEASED);
+    assert_int_equal(sink.submits + sink.polls, 0);
 }
 
 static void a_sink_that_never_answers_is_recalled(void **state)
@@ -407,6 +419,7 @@ int main(void)
         TEST(a_stop_now_releases_what_was_not_sent),
         TEST(a_stop_now_recalls_what_was),
         TEST(a_stop_soon_finishes_the_turn),
+        TEST(a_stop_before_the_turn_has_messages_gives_them_back),
         TEST(a_sink_that_never_answers_is_recalled),
         TEST(a_failed_take_is_passed_on),
         TEST(a_lost_claim_is_settled_all_the_same),

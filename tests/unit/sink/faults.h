@@ -11,6 +11,8 @@
 static _Atomic int fail_fdatasync; /* an errno, or 0 */
 static _Atomic int fail_ftruncate;
 static _Atomic int fail_flock;
+static _Atomic int64_t
+    slow_flock_ns; /* as of a process that is stopped before it gets the lock */
 static _Atomic int fail_write_after =
     -1; /* after so many more calls, each of at most 10 bytes */
 static _Atomic int fail_write;
@@ -36,6 +38,8 @@ int ftruncate(int fd, off_t size)
 int flock(int fd, int how)
 {
     bool fails = fail_flock && how != LOCK_UN;
+    if (slow_flock_ns && how != LOCK_UN)
+        nanosleep(&(struct timespec){ .tv_nsec = slow_flock_ns }, NULL);
     return fails ? told(fail_flock) : (int)syscall(SYS_flock, fd, how);
 }
 
@@ -54,6 +58,7 @@ static inline int no_faults(void **state)
 {
     fail_fdatasync = fail_ftruncate = fail_flock = fail_write = 0;
     fail_write_after = -1;
+    slow_flock_ns = 0;
     return remove_folder(state);
 }
 

@@ -290,6 +290,29 @@ static void a_locked_file_is_waited_for_and_then_recalled(void **state)
     sl_batch_fini(&b);
 }
 
+/* Whether it may still send has to be asked again. */
+static void who_is_stopped_before_the_lock_writes_nothing(void **state)
+{
+    (void)state;
+    sl_batch b;
+    sl_batch_init(&b);
+    sl_sink *s = open_sink(in_folder("file:", "out"), "w");
+    fill_batch(&b, 0, 3, 10);
+    submit_all(s, &b);
+    slow_flock_ns = 200 * SL_MS;
+    s->ops->poll(s, 50 * SL_MS);
+    slow_flock_ns = 0;
+    assert_int_equal(b.settled, 0);
+    assert_int_equal(file_bytes(in_folder("", "out")), 0);
+    int fd = open(in_folder("", "out"), O_RDONLY | O_CLOEXEC);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0); /* nor does it keep the others waiting */
+    close(fd);
+    s->ops->poll(s, 50 * SL_MS);
+    expect_all(&b, SL_SENT);
+    close_sink(s);
+    sl_batch_fini(&b);
+}
+
 static void append_raw(const char *bytes)
 {
     int fd = open(in_folder("", "out"), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
@@ -519,6 +542,7 @@ int main(void)
         FILE_TEST(a_file_that_cannot_be_locked_is_retried),
         FILE_TEST(devices_are_written_to),
         FILE_TEST(a_locked_file_is_waited_for_and_then_recalled),
+        FILE_TEST(who_is_stopped_before_the_lock_writes_nothing),
         FILE_TEST(a_torn_line_is_ended_first),
         FILE_TEST(threads_append_whole_lines),
         FILE_TEST(processes_append_whole_lines),
