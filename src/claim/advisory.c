@@ -9,11 +9,16 @@
 #include "core/clock.h"
 #include "core/mem.h"
 
+/* How often it is looked whether the server is still there. Time that a process did not see go by is
+ * time, too. */
+#define ALIVE_NS SL_MS
+
 typedef struct advisory_claim {
     sl_claim base;
     sl_keyed keyed;
     bool in_transaction;
     int64_t asked_ns; /* before the transaction began */
+    int64_t alive_ns; /* when the server is looked for again */
 } advisory_claim;
 
 extern const sl_claim_ops sl_claim_advisory;
@@ -52,6 +57,7 @@ static sl_rc advisory_take(sl_claim *base, sl_batch *b, int64_t max, sl_err *err
     size_t lost;
     bool locked;
     c->asked_ns = sl_now_ns();
+    c->alive_ns = 0;
     sl_rc rc = sl_keyed_lock(&c->keyed, max, &locked, err);
     if (rc != SL_OK || !locked)
         return rc;
@@ -71,11 +77,14 @@ static int64_t advisory_trusted(const sl_claim *base)
 static sl_rc advisory_hold(sl_claim *base, const sl_batch *b, sl_err *err)
 {
     (void)b;
-    sl_db *db = advisory_of(base)->keyed.db;
+    advisory_claim *c = advisory_of(base);
+    int64_t now_ns = sl_now_ns();
     /* A server that went away has let go of the keys, and its next life knows nothing of us. */
-    if (!db->ops->alive(db))
+    if (now_ns >= c->alive_ns && !c->keyed.db->ops->alive(c->keyed.db))
         return sl_fail(err, SL_AGAIN, "the connection is gone, and with it the locks");
-    if (sl_now_ns() < advisory_trusted(base))
+    if (now_ns >= c->alive_ns)
+        c->alive_ns = now_ns + ALIVE_NS;
+    if (now_ns < advisory_trusted(base))
         return SL_OK;
     return sl_fail(err, SL_AGAIN,
                    "the sink took longer than a transaction may last\nhint: a longer lease, a "
@@ -90,7 +99,7 @@ static sl_rc advisory_settle(sl_claim *base, sl_batch *b, size_t *lost, sl_err *
 
 static sl_rc advisory_peek(sl_claim *base, bool *any, sl_err *err)
 {
-    return sl_ordered_peek(advisory_of(base)->keyed.db, "ordered/peek", any, err);
+    return sl_keyed_peek(&advisory_of(base)->keyed, "ordered/peek", any, err);
 }
 
 static void advisory_close(sl_claim *base)
@@ -106,7 +115,7 @@ static sl_rc advisory_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf,
 {
     advisory_claim *c = sl_alloc(sizeof *c);
     c->base.ops = &sl_claim_advisory;
-    sl_rc rc = sl_keyed_open(&c->keyed, db, conf, err);
+    sl_rc rc = sl_keyed_open(&c->keyed, db, conf, false, err);
     if (rc == SL_OK)
         *out = &c->base;
     else

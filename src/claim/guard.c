@@ -254,7 +254,7 @@ static sl_rc guard_adopt(sl_claim *base, sl_batch *b, sl_err *err)
 
 static sl_rc guard_peek(sl_claim *base, bool *any, sl_err *err)
 {
-    return sl_ordered_peek(guard_of(base)->keyed.db, "guard/peek", any, err);
+    return sl_keyed_peek(&guard_of(base)->keyed, "guard/peek", any, err);
 }
 
 static void guard_close(sl_claim *base)
@@ -296,7 +296,7 @@ static sl_rc guard_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl
     guard_claim *c = sl_alloc(sizeof *c);
     c->base.ops = &sl_claim_guard;
     c->holder = (int64_t)(sl_random() >> 2) | 1;
-    sl_rc rc = sl_keyed_open(&c->keyed, db, conf, err);
+    sl_rc rc = sl_keyed_open(&c->keyed, db, conf, true, err);
     if (rc == SL_OK)
         rc = rehearse(db, err);
     if (rc == SL_OK)

@@ -2,7 +2,7 @@
 /*
  * Finding keys with work and locking them, for strategies that claim keys. Each worker looks at a
  * window of the oldest messages, locks keys of it that nobody has, and then, in a later statement that
- * sees what the last holder committed, reads their messages. Where others hold all keys of a window it
+ * sees what the last holder committed, reads their messages. Where others hold most keys of a window it
  * looks at a larger one. Each begins at the floor (member/floor.h): a window that began further on could
  * show a key without its oldest message.
  */
@@ -14,8 +14,11 @@
 typedef struct sl_keyed {
     sl_db *db;
     sl_claim_conf conf;
+    bool leases;
     sl_ordered found;
-    size_t ids_max;
+    sl_keymap keys;     /* whose is each that was seen in this turn? */
+    sl_str_list others; /* those that are not ours */
+    sl_buf text;        /* their names */
     sl_id_list ids; /* messages of the keys that were locked; of blocked keys: the first held */
     sl_id_list heads; /* the first message of each key */
     sl_str_list
@@ -27,13 +30,16 @@ typedef struct sl_keyed {
     sl_tickets *tickets;
     sl_writers writers;
     int64_t first, seen; /* of the window that was looked at */
+    bool full;           /* the window had more than there is room for */
     int64_t wide;        /* how many times as many messages as usual are looked at */
     bool was_due;        /* the last turn served blocked keys */
     int64_t due_ns;      /* when they are looked for again */
     int64_t forget_ns;   /* when to look from the very beginning */
 } sl_keyed;
 
-SL_CHECK sl_rc sl_keyed_open(sl_keyed *k, sl_db *db, const sl_claim_conf *conf, sl_err *err);
+/* `leases`: keys may be leased, not only locked. */
+SL_CHECK sl_rc sl_keyed_open(sl_keyed *k, sl_db *db, const sl_claim_conf *conf, bool leases,
+                             sl_err *err);
 void sl_keyed_fini(sl_keyed *k);
 
 /* Begins a transaction and locks. *locked false: there was nothing, and the transaction is over. */
@@ -42,5 +48,8 @@ SL_CHECK sl_rc sl_keyed_lock(sl_keyed *k, int64_t max, bool *locked, sl_err *err
 /* The calls that read what is locked, to be run in the same transaction; returns how many, at most two.
  * `in` has room for their parameters. */
 size_t sl_keyed_read(sl_keyed *k, sl_batch *b, int64_t max, sl_call calls[2], sl_val in[2][2]);
+
+/* Is there anything to do? */
+SL_CHECK sl_rc sl_keyed_peek(const sl_keyed *k, const char *stmt, bool *any, sl_err *err);
 
 #endif

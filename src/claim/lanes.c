@@ -399,7 +399,7 @@ static sl_rc lanes_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl
 
 static sl_rc lanes_peek(sl_claim *base, bool *any, sl_err *err)
 {
-    return sl_ordered_peek(lanes_of(base)->db, "ordered/peek", any, err);
+    return sl_ordered_peek(lanes_of(base)->db, "ordered/peek", 0, any, err);
 }
 
 const sl_claim_ops sl_claim_lanes = {

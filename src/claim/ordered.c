@@ -276,9 +276,9 @@ static sl_rc read_any(void *ctx, const sl_val *cols, sl_err *err)
     return SL_OK;
 }
 
-sl_rc sl_ordered_peek(sl_db *db, const char *stmt, bool *any, sl_err *err)
+sl_rc sl_ordered_peek(sl_db *db, const char *stmt, int64_t floor, bool *any, sl_err *err)
 {
-    return sl_db_run1(db, stmt, NULL, read_any, any, NULL, err);
+    return sl_db_run1(db, stmt, (sl_val[]){ sl_int(floor) }, read_any, any, NULL, err);
 }
 
 sl_rc sl_ordered_rehearse(sl_db *db, sl_err *err)

@@ -68,7 +68,8 @@ SL_CHECK sl_rc sl_ordered_settle(sl_db *db, sl_ordered *o, const sl_ordered_how 
                                  size_t *lost, sl_err *err);
 
 /* Is there anything to do? By a statement that says so. */
-SL_CHECK sl_rc sl_ordered_peek(sl_db *db, const char *stmt, bool *any, sl_err *err);
+SL_CHECK sl_rc sl_ordered_peek(sl_db *db, const char *stmt, int64_t floor, bool *any,
+                               sl_err *err);
 
 /* Runs every statement of the settle on nothing. */
 SL_CHECK sl_rc sl_ordered_rehearse(sl_db *db, sl_err *err);

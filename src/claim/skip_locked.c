@@ -155,7 +155,7 @@ static sl_rc skip_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl_
 
 static sl_rc skip_peek(sl_claim *base, bool *any, sl_err *err)
 {
-    return sl_ordered_peek(skip_of(base)->db, "skip_locked/peek", any, err);
+    return sl_ordered_peek(skip_of(base)->db, "skip_locked/peek", 0, any, err);
 }
 
 const sl_claim_ops sl_claim_skip_locked = {

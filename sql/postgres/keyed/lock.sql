@@ -1,51 +1,39 @@
--- Lock keys with work, the oldest first, until they have a batch of messages or keys_max is reached,
--- and not one more. Who already has a lock is passed over. One key after the other: beside a LIMIT the
--- lock function would run for more rows than are returned.
+-- Look at a window of the oldest messages, and try to lock the key of each, the oldest first; a lock
+-- that we have is had again. Not one more is tried than there is room for in a batch, so that no key is
+-- locked and then left. state 0: another has the key, 1: it is ours, 2: there was no more room. A key
+-- that another had may be free when its next message comes: it is not ours all the same, since it
+-- would come without its head. The caller sees to that.
 -- The lock is 64 bits of a hash of 'k' and the key, or of 'i' and the id of a message without one,
 -- seeded with the table so that other tables and other users of such locks do not meet it.
--- The time of the statement is one for all rows: by the clock, a lease that ends meanwhile would hide
--- the first messages of a key and show the next.
+-- Another's, without trying, are those of `others`, a list with \x01 between them, which were so in an
+-- earlier look of this turn, and with leases = 1 those that are leased (guard): they take no room,
+-- however many messages they have. The time of the statement is one for all rows: by the clock, a lease
+-- that ends meanwhile would hide the first messages of a key and show the next.
 -- Only a later statement sees what the last holder of a lock has committed: nothing is read here but
--- ids. Rows of kind 0 are messages, key by key (a: is it the first of its key?); the row of kind 1 is
--- what was looked at: first id, last id, how many. Each look begins at the floor, so that of each key
--- it sees all that is there up to the end of the window.
--- in:  floor int8, window int8, batch int8, batch_bytes int8, keys_max int8
--- out: kind int8, id int8, a int8, b int8
-WITH RECURSIVE win AS MATERIALIZED (
-    SELECT w.*, hashtextextended(w.sluice_claim, 'sluice_outbox'::regclass::oid::bigint) AS sluice_lock
-      FROM (SELECT o.id, coalesce('k' || o.entity_key, 'i' || o.id) AS sluice_claim,
-                   coalesce(octet_length(o.payload), 0)::bigint AS sluice_bytes
-              FROM sluice_outbox o
-             WHERE o.id >= $1 AND NOT o.held
-             ORDER BY o.id
-             LIMIT $2) w
-), work AS MATERIALIZED (
-    SELECT w.id, w.sluice_lock, min(w.id) OVER k AS sluice_head, count(*) OVER k AS sluice_count,
-           sum(w.sluice_bytes) OVER k AS sluice_sum
-      FROM win w
-     WHERE NOT EXISTS (SELECT FROM sluice_outbox_claims c
-                        WHERE c.claim = w.sluice_claim AND c.ends_at > statement_timestamp())
-    WINDOW k AS (PARTITION BY w.sluice_lock)
-), open AS MATERIALIZED (
-    SELECT array_agg(w.id) AS sluice_ids, array_agg(w.sluice_lock) AS sluice_locks,
-           array_agg(w.sluice_count) AS sluice_counts, array_agg(w.sluice_sum::bigint) AS sluice_sums
-      FROM (SELECT * FROM work ORDER BY sluice_head, id) w
-), walk (n, next, rows, bytes, keys, ours) AS MATERIALIZED (
-    SELECT 0::bigint, 1::bigint, 0::bigint, 0::bigint, 0::bigint, false
-     UNION ALL
-    SELECT w.next, w.next + o.sluice_counts[w.next],
-           w.rows + CASE WHEN s.ours THEN o.sluice_counts[w.next] ELSE 0 END,
-           w.bytes + CASE WHEN s.ours THEN o.sluice_sums[w.next] ELSE 0 END,
-           w.keys + s.ours::integer, s.ours
-      FROM walk w
-     CROSS JOIN open o
-     CROSS JOIN LATERAL (SELECT pg_try_advisory_xact_lock(o.sluice_locks[w.next]) AS ours OFFSET 0) s
-     WHERE w.next <= cardinality(o.sluice_ids) AND w.rows < $3 AND w.bytes < $4 AND w.keys < $5
-)
-SELECT 0::bigint, o.sluice_ids[i.n], (i.n = w.n)::integer::bigint, 0::bigint
-  FROM walk w
- CROSS JOIN open o
- CROSS JOIN LATERAL generate_series(w.n, w.next - 1) AS i (n)
- WHERE w.ours
-UNION ALL
-SELECT 1::bigint, coalesce(min(w.id), 0), coalesce(max(w.id), 0), count(*) FROM win w;
+-- ids. Each look begins at the floor, so that of each key it sees all that is there up to the end of
+-- the window.
+-- in:  floor int8, window int8, room int8, room_bytes int8, leases int8, others text
+-- out: claim text, id int8, state int8
+SELECT w.sluice_claim, w.id,
+       CASE WHEN w.sluice_others THEN 0
+            WHEN w.sluice_n > $3 OR w.sluice_before >= $4 THEN 2
+            WHEN pg_try_advisory_xact_lock(
+                     hashtextextended(w.sluice_claim, 'sluice_outbox'::regclass::oid::bigint)) THEN 1
+            ELSE 0 END::bigint
+  FROM (SELECT c.id, c.sluice_claim, c.sluice_bytes, c.sluice_others,
+               count(*) FILTER (WHERE c.sluice_others IS NOT TRUE) OVER upto AS sluice_n,
+               sum(CASE WHEN c.sluice_others THEN 0 ELSE c.sluice_bytes END) OVER upto - c.sluice_bytes
+               AS sluice_before
+          FROM (SELECT n.id, n.sluice_claim, n.sluice_bytes,
+                       CASE WHEN n.sluice_claim COLLATE "C" IN (SELECT unnest(string_to_array($6, E'\x01'))) THEN true
+                            WHEN $5 > 0 THEN (SELECT true FROM sluice_outbox_claims l
+                                               WHERE l.claim = n.sluice_claim AND l.ends_at > statement_timestamp())
+                       END AS sluice_others
+                  FROM (SELECT o.id, coalesce('k' || o.entity_key, 'i' || o.id) AS sluice_claim,
+                               coalesce(octet_length(o.payload), 0) AS sluice_bytes
+                          FROM sluice_outbox o
+                         WHERE o.id >= $1 AND NOT o.held
+                         ORDER BY o.id
+                         LIMIT $2) n) c
+        WINDOW upto AS (ORDER BY c.id ROWS UNBOUNDED PRECEDING)) w
+ ORDER BY w.id;

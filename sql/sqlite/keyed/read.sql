@@ -1,6 +1,6 @@
 -- A message that was found when its key was. `wait` says why it may not go: 1 its key is blocked, 2 its
--- time has not come. The caller counts the bytes of the batch. epoch/next has run before.
--- in:  id int8[], batch_bytes int8
+-- time has not come. epoch/next has run before.
+-- in:  id int8[]
 -- out: id int8, epoch int8, attempt int8, created_at int8, topic text, entity_key text,
 --      event_type text, content_type text, headers text, payload blob, lane int8, wait int8
 SELECT f.id, (SELECT CAST(m.value AS INTEGER) FROM sluice_outbox_meta m WHERE m.name = 'epoch'),
@@ -15,5 +15,4 @@ SELECT f.id, (SELECT CAST(m.value AS INTEGER) FROM sluice_outbox_meta m WHERE m.
                               OR o.leased_until > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN 2 ELSE 0 END AS sluice_wait
           FROM sluice_outbox o
           LEFT JOIN sluice_outbox_keys k ON k.entity_key = o.entity_key
-         WHERE o.id = ?1 AND o.held = 0) f
- WHERE ?2 > 0;
+         WHERE o.id = ?1 AND o.held = 0) f;

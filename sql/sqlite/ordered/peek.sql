@@ -1,7 +1,8 @@
--- Is there anything to do, for anyone? By lane, since that index knows nothing of held messages.
--- in:  none
+-- Is there anything to do, for anyone? By lane, since that index knows nothing of held messages; what
+-- has gone below the floor is then passed by without a look at the table.
+-- in:  floor int8
 -- out: any bool
-SELECT EXISTS (SELECT 1 FROM sluice_outbox o INDEXED BY sluice_outbox_ix_lane WHERE o.lane >= 0 AND o.held = 0)
+SELECT EXISTS (SELECT 1 FROM sluice_outbox o INDEXED BY sluice_outbox_ix_lane WHERE o.lane >= 0 AND o.id >= ?1 AND o.held = 0)
     OR EXISTS (SELECT 1 FROM sluice_outbox_keys k WHERE k.due_at <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
     OR EXISTS (SELECT 1 FROM sluice_outbox o INDEXED BY sluice_outbox_ix_due
                 WHERE o.held = 1 AND o.entity_key IS NULL AND julianday(o.available_at) <= julianday('now'));

@@ -386,9 +386,9 @@ static void peeking_is_one_question(void **state)
     sl_val answer[1][SL_STMT_MAX] = { { { .type = SL_T_BOOL, .i = 0 } } };
     db.rows = (const sl_val(*)[SL_STMT_MAX])answer;
     db.nrows = 1;
-    assert_int_equal(sl_ordered_peek(&db.base, "ordered/peek", &any, &err), SL_OK);
+    assert_int_equal(sl_ordered_peek(&db.base, "ordered/peek", 7, &any, &err), SL_OK);
     assert_false(any);
-    said("ordered/peek");
+    said("ordered/peek(7)");
 }
 
 static void lists_grow(void **state)
