@@ -1,6 +1,7 @@
 -- Lock blocked keys that are due, the longest due first, and held messages without a key. The candidates
 -- are made before the first is locked: then the LIMIT locks no more than it returns. `id`: the first
--- that is held; none: the key waits for nothing.
+-- that is held; none: the key waits for nothing. The time is the statement's: that of the clock changes
+-- while it runs, and no index could be asked for it.
 -- in:  keys_max int8
 -- out: claim text, id int8
 WITH due AS MATERIALIZED (
@@ -8,21 +9,21 @@ WITH due AS MATERIALIZED (
             (SELECT o.id FROM sluice_outbox o WHERE o.held AND o.entity_key = k.entity_key ORDER BY o.id LIMIT 1)
             AS sluice_id
        FROM sluice_outbox_keys k
-      WHERE k.due_at <= clock_timestamp()
+      WHERE k.due_at <= statement_timestamp()
       ORDER BY k.due_at
       LIMIT $1)
     UNION ALL
     (SELECT 'i' || o.id, o.id
        FROM sluice_outbox o
-      WHERE o.held AND o.entity_key IS NULL AND o.available_at <= clock_timestamp()
-        AND (o.leased_until IS NULL OR o.leased_until <= clock_timestamp())
+      WHERE o.held AND o.entity_key IS NULL AND o.available_at <= statement_timestamp()
+        AND (o.leased_until IS NULL OR o.leased_until <= statement_timestamp())
       ORDER BY o.available_at
       LIMIT $1)
 ), open AS MATERIALIZED (
     SELECT d.sluice_claim, d.sluice_id
       FROM due d
      WHERE NOT EXISTS (SELECT FROM sluice_outbox_claims c
-                        WHERE c.claim = d.sluice_claim AND c.ends_at > clock_timestamp())
+                        WHERE c.claim = d.sluice_claim AND c.ends_at > statement_timestamp())
 )
 SELECT o.sluice_claim, o.sluice_id
   FROM open o

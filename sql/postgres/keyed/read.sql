@@ -12,7 +12,7 @@ SELECT o.id, currval('sluice_outbox_epoch'), coalesce(o.attempts, 0)::bigint + 1
                m.headers, m.payload, m.lane,
                CASE WHEN (SELECT EXISTS (SELECT FROM sluice_outbox_keys))
                          AND (SELECT true FROM sluice_outbox_keys k WHERE k.entity_key = m.entity_key) THEN 1::bigint
-                    WHEN m.available_at > clock_timestamp() OR m.leased_until > clock_timestamp() THEN 2
+                    WHEN m.available_at > statement_timestamp() OR m.leased_until > statement_timestamp() THEN 2
                     ELSE 0 END AS sluice_wait
           FROM sluice_outbox m
          WHERE m.id = ANY ($1) AND NOT m.held

@@ -20,7 +20,8 @@ SELECT f.id, 0::bigint, coalesce(f.attempts, 0)::bigint + 1, f.created_at, f.top
                               CASE WHEN (SELECT EXISTS (SELECT FROM sluice_outbox_keys))
                                         AND (SELECT true FROM sluice_outbox_keys k
                                               WHERE k.entity_key = m.entity_key) THEN 1::bigint
-                                   WHEN m.available_at > clock_timestamp() OR m.leased_until > clock_timestamp() THEN 2
+                                   WHEN m.available_at > statement_timestamp()
+                                        OR m.leased_until > statement_timestamp() THEN 2
                                    ELSE 0 END AS sluice_wait
                          FROM sluice_outbox m
                         WHERE m.lane = u.sluice_lane AND m.id >= u.sluice_floor AND NOT m.held
