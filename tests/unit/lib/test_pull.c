@@ -375,6 +375,23 @@ static void a_table_shared_otherwise_is_refused(void **state)
     assert_null(q);
 }
 
+/* Forgotten, while others came that share the table in another way: it takes nothing any more. */
+static void one_that_was_forgotten_is_refused_too(void **state)
+{
+    (void)state;
+    testdb_fill(&t, 3, 1);
+    set("lease", "1s");
+    open_puller(&p);
+    testdb_exec(
+        &t, "UPDATE sluice_outbox_nodes SET session = 1, node = 'theirs', strategy = 'lanes', "
+            "lives_until = '2999-01-01 00:00:00.000'");
+    for (int i = 0; i < 1000 && !has_logged("no node any more"); i++)
+        usleep(10000);
+    assert_int_equal(sl_pull(p, 10, 0, &count, &err), SL_OPERATOR);
+    assert_non_null(strstr(err.text, "node 'theirs' lives"));
+    assert_int_equal(count, 0);
+}
+
 /* ---- When the database is away ---- */
 
 /* Makes every settle fail: no table to write to, or another writer. */
@@ -466,6 +483,7 @@ static int run_group(void)
         TEST(a_key_that_failed_waits_for_its_head),
         TEST(other_strategies_are_refused),
         TEST(a_table_shared_otherwise_is_refused),
+        TEST(one_that_was_forgotten_is_refused_too),
         TEST(verdicts_are_kept_for_another_try),
         TEST(a_failed_pull_can_be_repeated),
         TEST(a_lost_connection_is_replaced),
