@@ -175,6 +175,48 @@ static void a_key_that_comes_free_is_served_from_its_oldest(void **state)
     }
 }
 
+/* However many messages it has: a look passes them by, and finds the keys behind them at once. */
+static void a_long_key_in_other_hands_hides_no_other(void **state)
+{
+    (void)state;
+    if (lanes() || (!t.pg && strategy->in_transaction))
+        return;
+    testdb_push(&t, "x", 3000);
+    testdb_push(&t, "y", 3);
+    open_worker(&a);
+    open_worker(&b);
+    assert_int_equal(worker_take(&a, 50), 50);
+    assert_int_equal(worker_take(&b, 50), 3);
+    expect_taken(&b, "3001 3002 3003");
+    assert_int_equal(worker_settle(&b, SL_SENT, SL_NONE), 0);
+    assert_int_equal(worker_settle(&a, SL_SENT, SL_NONE), 0);
+    expect_sent(&b, 50, 51, 100);
+}
+
+/* A look tries no more keys than there is room for, which is one here; so it looks more often. */
+static void many_workers_find_a_key_each(void **state)
+{
+    (void)state;
+    enum { WORKERS = 10 };
+    worker many[WORKERS] = { { .lost = 0 } };
+    if (lanes() || (!t.pg && strategy->in_transaction))
+        return;
+    for (int i = 0; i < WORKERS; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "k%d", i);
+        testdb_push(&t, key, 3);
+    }
+    for (int i = 0; i < WORKERS; i++) {
+        open_worker(&many[i]);
+        assert_int_equal(worker_take(&many[i], 1), 1);
+        assert_int_equal(many[i].batch.msgs[0].id, 3 * i + 1);
+    }
+    for (int i = 0; i < WORKERS; i++)
+        assert_int_equal(worker_settle(&many[i], SL_SENT, SL_NONE), 0);
+    for (int i = 0; i < WORKERS; i++)
+        worker_close(&many[i]);
+}
+
 /* Sends 40 messages but for the first, which is committed when the others are gone. Returns how long
  * it takes until that one comes. */
 static int64_t find_late_commit(const char *key)
@@ -555,6 +597,8 @@ static int run_group(const char *name)
         TEST(what_has_no_key_is_never_held_twice),
         TEST(a_key_has_one_worker_at_a_time),
         TEST(a_key_that_comes_free_is_served_from_its_oldest),
+        TEST(a_long_key_in_other_hands_hides_no_other),
+        TEST(many_workers_find_a_key_each),
         TEST(a_late_commit_is_found_soon),
         TEST(a_late_commit_goes_before_later_ones),
         TEST(a_time_may_have_any_form),
