@@ -15,8 +15,10 @@ void sl_fault(const char *name)
     size_t n = strlen(name);
     if (!wish || strncmp(wish, name, n) != 0 || wish[n] != ':')
         return;
-    if (atomic_fetch_add(&passed, 1) + 1 == strtol(wish + n + 1, NULL, 10))
-        raise(SIGKILL);
+    char *how;
+    long at = strtol(wish + n + 1, &how, 10);
+    if (atomic_fetch_add(&passed, 1) + 1 == at)
+        raise(strcmp(how, ":stop") == 0 ? SIGSTOP : SIGKILL);
 }
 
 #else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places where a test may kill the process: SLUICE_FAULT=name:n kills it, as SIGKILL would, at the
- * n-th passage of SL_FAULT("name"), counted over all threads. Compiled in only with
- * -Dfault_points=true. */
+/* Places where a test may kill or stop the process: SLUICE_FAULT=name:n kills it, as SIGKILL would, at
+ * the n-th passage of SL_FAULT("name"), counted over all threads; name:n:stop stops it, as SIGSTOP
+ * would. Compiled in only with -Dfault_points=true. */
 #ifndef SL_CORE_FAULT_H
 #define SL_CORE_FAULT_H
 

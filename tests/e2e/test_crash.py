@@ -276,6 +276,42 @@ def test_paused_before_it_sends(sluice, db, recorded, claim):
     assert is_empty(db)
 
 
+def is_stopped(process):
+    with open(f"/proc/{process.pid}/stat", encoding="ascii") as f:
+        return f.read().rpartition(")")[2].split()[0] == "T"
+
+
+def stopped_between_take_and_send(sluice, url, recorded, claim):
+    """Right before each send a node looks at its own deadline: it wakes up, and sends nothing."""
+    mine, theirs = os.path.join(sluice.cwd, "a.jsonl"), os.path.join(sluice.cwd, "b.jsonl")
+    sluice.run("init", db=url)
+    messages = commit(url, 50)
+    a = sluice.start("run", *CLAIMS[claim], "--node", "a", "--sink", f"file:{mine}", "--workers", 1, "--batch", 20,
+                     "--lease", "1s", db=url, env={**recorded.env, "SLUICE_FAULT": "taken:1:stop"})
+    wait_until(lambda: is_stopped(a), 10, "the stop")
+    assert len(recorded.in_flight(a)) == 20
+    wait_until(lambda: claims_ended(url), 10, "the end of what it holds")
+    sluice.run("run", *CLAIMS[claim], "--node", "b", "--sink", f"file:{theirs}", "--drain", db=url)
+    a.resume()
+    a.wait_log("turn failed, trying again")
+    a.term()
+    a.wait(status=0)
+    assert check(messages, read_sink(theirs), fenced=claim != "transaction", least=50).duplicates == 0
+    assert len(read_sink(mine)) == 0 and is_empty(url)
+
+
+@pytest.mark.threads
+@pytest.mark.parametrize("claim", LASTING)
+def test_stopped_between_take_and_send(sluice, db, recorded, claim):
+    stopped_between_take_and_send(sluice, db, recorded, claim)
+
+
+@pytest.mark.parametrize("claim", ["transaction", "advisory"])
+def test_stopped_between_take_and_send_in_a_transaction(sluice, pgdb, recorded, claim):
+    """On SQLite nobody else could write meanwhile."""
+    stopped_between_take_and_send(sluice, pgdb, recorded, claim)
+
+
 def full_pipe():
     """A pipe of one page that nobody reads: (read, write)."""
     r, w = os.pipe()

@@ -36,10 +36,32 @@ static void the_process_dies_at_the_nth_passage(void **state)
     assert_int_equal(death_of(pass_twice), 0);
 }
 
+/* In the child: a stop that the parent sees, and goes on from. */
+static void the_process_stops_where_it_is_told(void **state)
+{
+    (void)state;
+    setenv("SLUICE_FAULT", "after-send:2:stop", 1);
+    pid_t pid = fork();
+    if (pid == 0) {
+        pass_twice();
+        _exit(7);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+#ifdef SL_FAULT_POINTS
+    assert_true(WIFSTOPPED(status));
+    assert_int_equal(kill(pid, SIGCONT), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+#endif
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    unsetenv("SLUICE_FAULT");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_process_dies_at_the_nth_passage),
+        cmocka_unit_test(the_process_stops_where_it_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
