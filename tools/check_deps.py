@@ -26,7 +26,7 @@ BELOW = {
 
 # Library headers and the only files or folders (with a slash at the end) that may include them.
 LIBRARIES = {
-    "libpq-fe.h": ["db/postgres.c"],
+    "libpq-fe.h": ["db/postgres.c", "db/pg_conn.c"],
     "sqlite3.h": ["db/sqlite.c"],
     "jansson.h": ["cli/"],
     "yaml.h": ["lib/settings_yaml.c"],
