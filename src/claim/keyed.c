@@ -8,10 +8,9 @@
 #define FORGET_EVERY_NS (SL_SEC)
 /* Looking from the very beginning may take this part of the time. */
 enum { FORGET_COST = 10 };
-/* A window is a batch, or up to so many times that where others hold much. A turn looks so many times,
- * at twice as many messages each time; more often where a batch is small, since a look tries no more
- * messages than there is room for. */
-enum { WINDOW_MIN = 64, WIDEST = 16, LOOKS = 8, TRIES_MIN = 64 };
+/* A window is a batch, or two where there are other workers, and up to so many times that where those
+ * hold much or where the keys are few. A turn looks so many times, at twice as many messages each time. */
+enum { WINDOW_MIN = 64, WIDEST = 16, LOOKS = 8 };
 #define WINDOW_MAX INT64_C(100000)
 /* A due key is served so many messages at a time, and so many keys in a turn. */
 enum { DUE_KEYS = 16, DUE_PER_KEY = 32 };
@@ -20,36 +19,17 @@ enum { LOCKS_SHARE = 16, LOCKS_MIN = 16 };
 
 /* ---- Rows ---- */
 
-enum { ANOTHERS = 0, OURS = 1, NO_ROOM = 2 };
-
-/* Whose is the key of this message? What it was at first it stays for this turn. */
-static int64_t whose(sl_keyed *k, sl_str claim, int64_t state, bool *first)
+static sl_rc look_row(void *ctx, const sl_val *cols, sl_err *err)
 {
-    const int64_t *known = sl_keymap_find(&k->keys, claim);
-    *first = !known;
-    if (known)
-        return *known;
-    claim = sl_arena_copy(&k->names, claim);
-    *sl_keymap_at(&k->keys, claim) = state;
-    if (state != OURS)
-        sl_str_list_add(&k->others, claim);
-    return state;
+    (void)err;
+    sl_window_add(&((sl_keyed *)ctx)->window, cols[0].s, cols[1].i, cols[2].i, cols[3].i);
+    return SL_OK;
 }
 
 static sl_rc lock_row(void *ctx, const sl_val *cols, sl_err *err)
 {
     (void)err;
-    sl_keyed *k = ctx;
-    int64_t id = cols[1].i;
-    bool first;
-    if (k->seen++ == 0 && k->first == 0)
-        k->first = id;
-    k->full |= cols[2].i == NO_ROOM;
-    if (k->full || whose(k, cols[0].s, cols[2].i, &first) != OURS)
-        return SL_OK;
-    sl_id_list_add(&k->ids, id);
-    if (first)
-        sl_id_list_add(&k->heads, id);
+    sl_window_got(&((sl_keyed *)ctx)->window, cols[0].s);
     return SL_OK;
 }
 
@@ -76,8 +56,8 @@ static sl_rc room_row(void *ctx, const sl_val *cols, sl_err *err)
 
 static void clear(sl_keyed *k)
 {
-    k->ids.count = k->heads.count = k->due.count = k->empty.count = k->others.count = 0;
-    sl_keymap_reset(&k->keys);
+    k->ids.count = k->heads.count = k->due.count = k->empty.count = 0;
+    sl_window_reset(&k->window);
     sl_arena_reset(&k->names);
 }
 
@@ -116,68 +96,76 @@ static void plan_forgetting(sl_keyed *k, int64_t began_ns)
         k->forget_ns = now_ns + (pause_ns > FORGET_EVERY_NS ? pause_ns : FORGET_EVERY_NS);
 }
 
-/* One that has the separator in its name is merely tried again. */
-static sl_val others_as_text(sl_keyed *k)
-{
-    sl_buf_reset(&k->text);
-    for (size_t i = 0; i < k->others.count; i++) {
-        sl_buf_put(&k->text, k->others.v[i].p, k->others.v[i].n);
-        sl_buf_put(&k->text, "\x01", 1);
-    }
-    return sl_text((sl_str){ sl_buf_text(&k->text), k->text.n });
-}
-
 /* The first look of a turn. */
-static sl_rc look(sl_keyed *k, const sl_val *in, sl_err *err)
+static sl_rc begin_look(sl_keyed *k, const sl_val *in, sl_err *err)
 {
     int64_t began_ns = sl_now_ns();
     int64_t ripe = sl_tickets_ripe(k->tickets);
-    k->first = 0;
-    sl_rc rc = begin_by(k, "keyed/lock", in, lock_row, err);
+    sl_rc rc = begin_by(k, "keyed/look", in, look_row, err);
     if (rc != SL_OK)
         return rc;
     plan_forgetting(k, began_ns);
-    sl_floor_seen(&k->floor, ripe, k->first);
-    if (k->first)
-        sl_floor_propose(&k->floor, k->tickets, k->first);
+    int64_t first = sl_window_first(&k->window);
+    sl_floor_seen(&k->floor, ripe, first);
+    if (first)
+        sl_floor_propose(&k->floor, k->tickets, first);
     return SL_OK;
 }
 
-/* Once more, at more messages: what is ours is found again, and what is not stays so. */
-static sl_rc look_again(sl_keyed *k, const sl_val *in, sl_err *err)
+/* Keys that another has turn out to be so; then the next ones are tried. */
+static sl_rc lock_keys(sl_keyed *k, const sl_room *room, sl_err *err)
 {
-    k->ids.count = k->heads.count = 0;
-    sl_keymap_reset(&k->keys);
-    for (size_t i = 0; i < k->others.count; i++)
-        *sl_keymap_at(&k->keys, k->others.v[i]) = ANOTHERS;
-    return sl_db_run1(k->db, "keyed/lock", in, lock_row, k, NULL, err);
+    sl_rc rc = SL_OK;
+    while (rc == SL_OK && k->window.ours <= room->messages / 2 &&
+           sl_window_choose(&k->window, room, &k->chosen)) {
+        sl_val in = sl_texts(k->chosen.v, k->chosen.count);
+        rc = sl_db_run1(k->db, "keyed/lock", &in, lock_row, k, NULL, err);
+    }
+    return rc;
 }
 
-/* Where others hold most keys of what was seen, look further. */
+/* All workers on the table, as far as is known; others may have other numbers of them. */
+static int64_t workers(const sl_keyed *k)
+{
+    return k->conf.workers * (k->conf.lanes ? sl_lanes_peers(k->conf.lanes) : 1);
+}
+
+/* Few keys with many messages each: in a wider window fewer of them fill a batch, and more are left to
+ * the others. */
+static bool took_too_many(const sl_keyed *k)
+{
+    const sl_window *w = &k->window;
+    return workers(k) > 1 && w->count >= 2 * w->nkeys &&
+           w->ours_keys * workers(k) > (int64_t)w->nkeys;
+}
+
+/* Where others hold most keys of what was seen, look at more. What is ours is found again. */
 static sl_rc lock_some(sl_keyed *k, int64_t max, bool *locked, sl_err *err)
 {
-    int64_t most = max < k->keys_max ? max : k->keys_max;
-    int64_t window = (max > WINDOW_MIN ? max : WINDOW_MIN) * k->wide;
+    sl_room room = { max, k->conf.batch_bytes, k->keys_max };
+    int64_t window = (max > WINDOW_MIN ? max : WINDOW_MIN) * (workers(k) > 1 ? 2 : 1) * k->wide;
     int64_t from = floor_now(k);
-    int64_t looks = 0;
+    int looks = 0;
     bool more = true;
     sl_rc rc = SL_OK;
-    clear(k);
-    while (rc == SL_OK && more && looks < LOOKS + TRIES_MIN / most) {
-        sl_val in[] = { sl_int(from),      sl_int(window),
-                        sl_int(most),      sl_int(k->conf.batch_bytes),
-                        sl_int(k->leases), others_as_text(k) };
-        k->seen = 0;
-        k->full = false;
-        rc = looks++ == 0 ? look(k, in, err) : look_again(k, in, err);
-        more = (k->full || k->seen == window) && (int64_t)k->ids.count <= most / 2;
+    for (; rc == SL_OK && more && looks < LOOKS; looks++) {
+        sl_val in[] = { sl_int(from), sl_int(window), sl_int(k->leases) };
+        sl_window_reset(&k->window);
+        rc = looks == 0 ? begin_look(k, in, err)
+                        : sl_db_run1(k->db, "keyed/look", in, look_row, k, NULL, err);
+        if (rc == SL_OK)
+            rc = lock_keys(k, &room, err);
+        more = (int64_t)k->window.count == window && k->window.ours <= max / 2;
         window = 2 * window < WINDOW_MAX ? 2 * window : WINDOW_MAX;
     }
-    if (looks > 1 && k->wide < WIDEST)
+    if (rc != SL_OK)
+        return rc;
+    sl_window_take(&k->window, &room, &k->ids, &k->heads);
+    if ((looks > 1 || took_too_many(k)) && k->wide < WIDEST)
         k->wide *= 2;
-    else if (looks == 1 && k->wide > 1)
+    else if (k->wide > 1 && looks == 1)
         k->wide -= 1;
-    return rc == SL_OK ? end_idle(k, locked, err) : rc;
+    return end_idle(k, locked, err);
 }
 
 sl_rc sl_keyed_lock(sl_keyed *k, int64_t max, bool *locked, sl_err *err)
@@ -244,9 +232,7 @@ static sl_rc rehearse(sl_keyed *k, sl_err *err)
     int64_t no_id;
     sl_str no_name;
     sl_val one[] = { sl_int(0) };
-    sl_val none[] = {
-        sl_int(0), sl_int(0), sl_int(0), sl_int(0), sl_int(1), sl_text(SL_STR(""))
-    };
+    sl_val none[] = { sl_int(0), sl_int(0), sl_int(1) };
     sl_val ids[] = { sl_ints(&no_id, 0) };
     sl_val names[] = { sl_texts(&no_name, 0), sl_int(0) };
     sl_call calls[] = {
@@ -255,7 +241,8 @@ static sl_rc rehearse(sl_keyed *k, sl_err *err)
         { .stmt = sl_db_stmt(k->db, "tx/begin") },
         { .stmt = sl_db_stmt(k->db, "epoch/next") },
         { .stmt = sl_db_stmt(k->db, "keyed/due_lock"), .in = one },
-        { .stmt = sl_db_stmt(k->db, "keyed/lock"), .in = none },
+        { .stmt = sl_db_stmt(k->db, "keyed/look"), .in = none },
+        { .stmt = sl_db_stmt(k->db, "keyed/lock"), .in = names },
         { .stmt = sl_db_stmt(k->db, "keyed/read"), .in = ids, .row = sl_ordered_row },
         { .stmt = sl_db_stmt(k->db, "keyed/due_read"), .in = names, .row = sl_ordered_due_row },
         { .stmt = sl_db_stmt(k->db, "keyed/sweep"), .in = names },
@@ -276,7 +263,7 @@ sl_rc sl_keyed_open(sl_keyed *k, sl_db *db, const sl_claim_conf *conf, bool leas
 void sl_keyed_fini(sl_keyed *k)
 {
     sl_ordered_fini(&k->found);
-    sl_keymap_fini(&k->keys);
+    sl_window_fini(&k->window);
     sl_arena_fini(&k->names);
     sl_tickets_free(k->tickets);
     sl_writers_fini(&k->writers);
@@ -284,6 +271,5 @@ void sl_keyed_fini(sl_keyed *k)
     free(k->heads.v);
     free(k->due.v);
     free(k->empty.v);
-    free(k->others.v);
-    sl_buf_fini(&k->text);
+    free(k->chosen.v);
 }

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finding keys with work and locking them, for strategies that claim keys. Each worker looks at a
- * window of the oldest messages, locks keys of it that nobody has, and then, in a later statement that
- * sees what the last holder committed, reads their messages. Where others hold most keys of a window it
- * looks at a larger one. Each begins at the floor (member/floor.h): a window that began further on could
+ * window of the oldest messages, locks as many of its keys as fit into a batch, and then, in a later
+ * statement that sees what the last holder committed, reads their messages. Where others hold most keys
+ * of a window it looks at a larger one. Each begins at the floor (member/floor.h): a window that began further on could
  * show a key without its oldest message.
  */
 #ifndef SL_CLAIM_KEYED_H
 #define SL_CLAIM_KEYED_H
 
-#include "claim/ordered.h"
+#include "claim/window.h"
 
 typedef struct sl_keyed {
     sl_db *db;
     sl_claim_conf conf;
     bool leases;
     sl_ordered found;
-    sl_keymap keys;     /* whose is each that was seen in this turn? */
-    sl_str_list others; /* those that are not ours */
-    sl_buf text;        /* their names */
+    sl_window window;
+    sl_str_list chosen; /* keys of it that are to be locked */
     sl_id_list ids; /* messages of the keys that were locked; of blocked keys: the first held */
     sl_id_list heads; /* the first message of each key */
     sl_str_list
@@ -29,12 +28,10 @@ typedef struct sl_keyed {
     sl_floor floor; /* where the living begin */
     sl_tickets *tickets;
     sl_writers writers;
-    int64_t first, seen; /* of the window that was looked at */
-    bool full;           /* the window had more than there is room for */
-    int64_t wide;        /* how many times as many messages as usual are looked at */
-    bool was_due;        /* the last turn served blocked keys */
-    int64_t due_ns;      /* when they are looked for again */
-    int64_t forget_ns;   /* when to look from the very beginning */
+    int64_t wide;      /* how many times as many messages as usual are looked at */
+    bool was_due;      /* the last turn served blocked keys */
+    int64_t due_ns;    /* when they are looked for again */
+    int64_t forget_ns; /* when to look from the very beginning */
 } sl_keyed;
 
 /* `leases`: keys may be leased, not only locked. */

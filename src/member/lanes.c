@@ -25,6 +25,7 @@ struct sl_lanes {
     pthread_mutex_t lock;
     _Atomic uint64_t generation;
     _Atomic int64_t trusted_ns;
+    _Atomic int64_t peers;
     int fd;
     sl_tickets *tickets;
     size_t count;
@@ -154,6 +155,16 @@ size_t sl_lanes_stale(const sl_lanes *l)
 void sl_lanes_trust(sl_lanes *l, int64_t until_ns)
 {
     l->trusted_ns = until_ns;
+}
+
+void sl_lanes_meet(sl_lanes *l, int64_t peers)
+{
+    l->peers = peers;
+}
+
+int64_t sl_lanes_peers(const sl_lanes *l)
+{
+    return l->peers > 0 ? l->peers : 1;
 }
 
 int sl_lanes_fd(const sl_lanes *l)

@@ -38,6 +38,9 @@ size_t sl_lanes_count(const sl_lanes *l);
 size_t sl_lanes_owned_count(const sl_lanes *l);
 /* Until when (sl_now_ns) they may be used without asking again. */
 void sl_lanes_trust(sl_lanes *l, int64_t until_ns);
+/* How many nodes live, this one included, as far as is known. */
+void sl_lanes_meet(sl_lanes *l, int64_t peers);
+int64_t sl_lanes_peers(const sl_lanes *l);
 /* Turns that began before the last void and still run: until they end, nothing should be acquired. */
 size_t sl_lanes_stale(const sl_lanes *l);
 /* Becomes readable when the last use of a leaving lane, or a stale turn, ends; sl_lanes_left

@@ -287,6 +287,7 @@ static sl_rc beat(sl_member *m, sl_err *err)
         return join(m, err);
     }
     m->asked_ns = asked_ns;
+    sl_lanes_meet(m->lanes, now.peers);
     rc = check_lanes(m, now.lanes, err);
     if (rc == SL_OK)
         sl_lanes_trust(m->lanes, asked_ns + m->conf.lease_ns - margin_ns(m));

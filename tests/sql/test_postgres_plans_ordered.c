@@ -131,7 +131,7 @@ static void keys_by_id_and_name(void **state)
 {
     (void)state;
     begin("guard");
-    looks_up("keyed/lock", "0, 500, 500, 8388608, 1, ''", "Index Cond: (id >= $1)");
+    looks_up("keyed/look", "0, 500, 1", "Index Cond: (id >= $1)");
     looks_up("keyed/read", "'{1,2,3}'", BY_ID);
     looks_up("guard/lease", "'{1,2,3}', 1000000, 1, 'n/1'", BY_ID);
     looks_up("guard/sent", "'{1,2,3}', '{1}'", BY_ID);
@@ -144,7 +144,7 @@ static void what_waits_by_id_and_key(void **state)
     begin("advisory");
     looks_up("keyed/due_lock", "16", BY_DUE);
     looks_up("keyed/due_read", "'{k1,k2}', 32", "Index Cond: (entity_key = ");
-    looks_up("keyed/lock", "0, 500, 500, 8388608, 0, 'k1'", "Index Cond: (id >= $1)");
+    looks_up("keyed/look", "0, 500, 0", "Index Cond: (id >= $1)");
     looks_up("ordered/sent", "'{1,2,3}'", BY_ID);
     looks_up("ordered/retry", "'{1,2,3}', '{0,0,0}', '{a,b,c}'", BY_ID);
     looks_up("ordered/bury", "'{1,2,3}', '{1,1,1}', '{a,b,c}'", BY_ID);

@@ -222,6 +222,14 @@ static void grant_twice(void)
     sl_lanes_grant(l, 0, 8);
 }
 
+static void the_peers_are_told(void **state)
+{
+    (void)state;
+    assert_int_equal(sl_lanes_peers(l), 1); /* itself, before anything is known */
+    sl_lanes_meet(l, 4);
+    assert_int_equal(sl_lanes_peers(l), 4);
+}
+
 static void a_lane_is_granted_once(void **state)
 {
     (void)state;
@@ -292,6 +300,7 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(a_void_makes_turns_stale, setup, teardown),
         cmocka_unit_test_setup_teardown(the_trust_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_peers_are_told, setup, teardown),
         cmocka_unit_test_setup_teardown(a_lane_is_granted_once, setup, teardown),
         cmocka_unit_test_setup_teardown(no_two_workers_ever_share_a_lane, setup, teardown),
     };
