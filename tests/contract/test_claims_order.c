@@ -193,7 +193,26 @@ static void a_long_key_in_other_hands_hides_no_other(void **state)
     expect_sent(&b, 50, 51, 100);
 }
 
-/* A look tries no more keys than there is room for, which is one here; so it looks more often. */
+/* Four keys, four workers: by and by each takes more of fewer keys, and leaves the others. */
+static void few_keys_are_left_for_many_workers(void **state)
+{
+    (void)state;
+    if (lanes())
+        return;
+    testdb_fill(&t, 2000, 1);
+    testdb_exec(&t, "UPDATE sluice_outbox SET entity_key = 'k' || id % 4");
+    open_with(&a, 1 << 20, 4);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(take_some(&a, 100), 100);
+        assert_int_equal(worker_settle(&a, SL_SENT, SL_NONE), 0);
+    }
+    assert_int_equal(take_some(&a, 100), 100);
+    for (size_t i = 1; i < 100; i++)
+        assert_true(sl_str_eq(a.batch.msgs[i].key, a.batch.msgs[0].key));
+    assert_int_equal(worker_settle(&a, SL_SENT, SL_NONE), 0);
+}
+
+/* With room for one message: those that others have are tried, and the next is. */
 static void many_workers_find_a_key_each(void **state)
 {
     (void)state;
@@ -598,6 +617,7 @@ static int run_group(const char *name)
         TEST(a_key_has_one_worker_at_a_time),
         TEST(a_key_that_comes_free_is_served_from_its_oldest),
         TEST(a_long_key_in_other_hands_hides_no_other),
+        TEST(few_keys_are_left_for_many_workers),
         TEST(many_workers_find_a_key_each),
         TEST(a_late_commit_is_found_soon),
         TEST(a_late_commit_goes_before_later_ones),
