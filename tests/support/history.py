@@ -87,7 +87,8 @@ class History:
     def __init__(self, messages, deliveries, events, faults=(), *, lease, batch, ordered=True, epochs=True,
                  session_held=False, commits=None, dead=(), heal=None):
         self.messages, self.deliveries, self.events = messages, deliveries, events
-        self.faults = sorted(faults, key=lambda f: f.at)
+        life = getattr(events, "life", lambda pid, at: pid)  # a pid may have come again
+        self.faults = sorted((f._replace(pid=life(f.pid, f.at)) for f in faults), key=lambda f: f.at)
         self.lease, self.batch = lease, batch
         self.ordered, self.epochs, self.session_held = ordered, epochs, session_held
         self.commits, self.dead, self.heal = commits or {}, set(dead), heal

@@ -35,14 +35,22 @@ class BadRecord(AssertionError):
     """A file that is no record, or one with holes."""
 
 
+LIFE = 1 << 32  # the second process of a pid has this added to it, the third twice
+
+
 class Events(list):
     """Of all processes, in the order of time. `torn` counts those that a kill cut off, `pids` are
-    the processes that recorded anything."""
+    the processes that recorded anything; in a long run a pid may come again."""
 
-    def __init__(self, events=(), torn=0, pids=()):
+    def __init__(self, events=(), torn=0, pids=(), starts=None):
         super().__init__(events)
         self.torn = torn
         self.pids = set(pids)
+        self.starts = starts or {}  # pid -> when its processes began
+
+    def life(self, pid, at):
+        """Which process had this pid at that time?"""
+        return pid + LIFE * max(0, sum(start <= at for start in self.starts.get(pid, ())) - 1)
 
 
 def key_hash(key):
@@ -72,41 +80,42 @@ def _decode(data, first, pid):
 
 
 def _head(f, path):
-    """(pid, events that were begun), or None while the process has not begun."""
+    """(pid, start, events that were begun), or None while the process has not begun."""
     f.seek(0)
     data = f.read(SLOT)
     if len(data) < SLOT or data[:8] == bytes(8):
         return None
-    magic, pid, _, begun = HEAD.unpack(data)
+    magic, pid, start, begun = HEAD.unpack(data)
     if magic != MAGIC:
         raise BadRecord(f"{path} is no record")
-    return pid, begun
+    return pid, start, begun
 
 
 def read_file(path):
-    """(pid, events, torn) of one file."""
+    """(pid, start, events, torn) of one file."""
     with open(path, "rb") as f:
         head = _head(f, path)
         if not head:
-            return 0, [], 0
-        pid, begun = head
+            return 0, 0, [], 0
+        pid, start, begun = head
         data = f.read(begun * SLOT)
     if len(data) < begun * SLOT:
         raise BadRecord(f"{path} ends before its last event")
     all = list(_decode(data, 0, pid))
     whole = [e for e in all if e]
-    return pid, whole, len(all) - len(whole)
+    return pid, start, whole, len(all) - len(whole)
 
 
 def read(folder):
-    events, torn, pids = [], 0, set()
-    for path in sorted(glob.glob(os.path.join(folder, "*.rec"))):
-        pid, some, cut = read_file(path)
-        events += some
+    events, torn, starts = [], 0, collections.defaultdict(list)
+    files = [read_file(path) for path in glob.glob(os.path.join(folder, "*.rec"))]
+    for pid, start, some, cut in sorted((f for f in files if f[0]), key=lambda f: f[:2]):
+        again = LIFE * len(starts[pid])
+        events += [e._replace(pid=pid + again) for e in some] if again else some
         torn += cut
-        pids.add(pid)
+        starts[pid].append(start)
     events.sort(key=lambda e: e.at)
-    return Events(events, torn, pids - {0})
+    return Events(events, torn, starts, starts)
 
 
 class Tail:
@@ -129,7 +138,7 @@ class Tail:
             newest = max(found, key=lambda path: int(path.rpartition("-")[2].partition(".")[0]))
             self._file = open(newest, "rb", buffering=0)
         head = _head(self._file, self._file.name)
-        return head[1] if head else 0
+        return head[2] if head else 0
 
     def follow(self):
         """Reads on, up to the first event that is not whole yet."""

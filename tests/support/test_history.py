@@ -423,6 +423,17 @@ def test_records_are_read_in_the_order_of_time(tmp_path):
     assert (got.torn, got.pids) == (0, {42, 43})
 
 
+def test_a_pid_that_comes_again_is_another_process(tmp_path):
+    """Each with its own end: else what the first had in flight would be in its hands until the second ends."""
+    write(tmp_path, [rec.pack(0, 5, "n1/1", rec.TAKEN, 1)], start=1)
+    write(tmp_path, [rec.pack(0, 25, "n9/1", rec.TAKEN, 2)], start=20)
+    got = rec.read(tmp_path)
+    assert [e.pid for e in got] == [42, 42 + rec.LIFE]
+    assert [got.life(42, at) for at in (0, 1, 19, 20, 99)] == [42] * 3 + [42 + rec.LIFE] * 2 and got.life(7, 9) == 7
+    history = History({}, [], got, [Fault("kill", 42, 30, 31, 31), Fault("kill", 42, 10, 11, 11)], lease=1, batch=1)
+    assert {pid: f.at for pid, f in history.kills.items()} == {42: 10, 42 + rec.LIFE: 30}
+
+
 def test_a_torn_event_is_none(tmp_path):
     whole = rec.pack(1, 5, "n/1", rec.TAKEN, 1)
     write(tmp_path, [rec.pack(0, 5, "n/1", rec.TAKEN, 1)[:-8] + bytes(8), whole])
