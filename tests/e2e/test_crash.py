@@ -11,6 +11,7 @@ import pytest
 from checker import check, commit, committed, read_sink
 from conftest import claims_ended
 from harness import Gate, is_postgres, query, scaled, wait_until
+from nemesis import all_stopped
 
 WORKERS = 4
 
@@ -253,51 +254,50 @@ def test_killed_again_and_again(sluice, db, fault_points, claim):
 
 # -- Paused for longer than its lease ------------------------------------------------------------
 
+class TakenOver:
+    """Node a takes 20 of 50 messages and stands still; then b delivers all, a wakes up, and must send none."""
+
+    def __init__(self, sluice, url, recorded, claim, fault=""):
+        self.sluice, self.url, self.claim = sluice, url, claim
+        self.mine, self.theirs = os.path.join(sluice.cwd, "a.jsonl"), os.path.join(sluice.cwd, "b.jsonl")
+        sluice.run("init", db=url)
+        self.messages = commit(url, 50)
+        self.a = sluice.start("run", *CLAIMS[claim], "--node", "a", "--sink", f"file:{self.mine}", "--workers", 1,
+                              "--batch", 20, "--lease", "1s", db=url, env={**recorded.env, "SLUICE_FAULT": fault})
+
+    def take_over(self):
+        wait_until(lambda: claims_ended(self.url), 10, "the end of what it holds")
+        self.sluice.run("run", *CLAIMS[self.claim], "--node", "b", "--sink", f"file:{self.theirs}", "--drain", db=self.url)
+        self.a.resume()
+        self.a.wait_log("turn failed, trying again")
+
+    def judge(self):
+        self.a.term()
+        self.a.wait(status=0)
+        record = read_sink(self.theirs)
+        assert check(self.messages, record, fenced=self.claim != "transaction", least=50).duplicates == 0
+        assert len(read_sink(self.mine)) == 0
+        assert is_empty(self.url)
+
+
 @pytest.mark.threads
 @pytest.mark.parametrize("claim", LASTING)
 def test_paused_before_it_sends(sluice, db, recorded, claim):
     """What was taken over meanwhile is not sent."""
-    mine, theirs = os.path.join(sluice.cwd, "a.jsonl"), os.path.join(sluice.cwd, "b.jsonl")
-    sluice.run("init", db=db)
-    messages = commit(db, 50)
-    with Gate(mine):
-        a = sluice.start("run", *CLAIMS[claim], "--node", "a", "--sink", f"file:{mine}", "--workers", 1, "--batch", 20,
-                         "--lease", "1s", db=db, env=recorded.env)
-        assert len(wait_until(lambda: recorded.at_the_gate(a, 1), 10, "20 messages in flight")) == 20
-        a.pause()
-        wait_until(lambda: claims_ended(db), 10, "the end of what it holds")
-        sluice.run("run", *CLAIMS[claim], "--node", "b", "--sink", f"file:{theirs}", "--drain", db=db)
-        a.resume()
-        a.wait_log("turn failed, trying again")
-    a.term()
-    a.wait(status=0)
-    assert check(messages, read_sink(theirs), fenced=True, least=50).duplicates == 0
-    assert len(read_sink(mine)) == 0
-    assert is_empty(db)
-
-
-def is_stopped(process):
-    with open(f"/proc/{process.pid}/stat", encoding="ascii") as f:
-        return f.read().rpartition(")")[2].split()[0] == "T"
+    with Gate(os.path.join(sluice.cwd, "a.jsonl")):
+        case = TakenOver(sluice, db, recorded, claim)
+        assert len(wait_until(lambda: recorded.at_the_gate(case.a, 1), 10, "20 messages in flight")) == 20
+        case.a.pause()
+        case.take_over()
+    case.judge()
 
 
 def stopped_between_take_and_send(sluice, url, recorded, claim):
     """Right before each send a node looks at its own deadline: it wakes up, and sends nothing."""
-    mine, theirs = os.path.join(sluice.cwd, "a.jsonl"), os.path.join(sluice.cwd, "b.jsonl")
-    sluice.run("init", db=url)
-    messages = commit(url, 50)
-    a = sluice.start("run", *CLAIMS[claim], "--node", "a", "--sink", f"file:{mine}", "--workers", 1, "--batch", 20,
-                     "--lease", "1s", db=url, env={**recorded.env, "SLUICE_FAULT": "taken:1:stop"})
-    wait_until(lambda: is_stopped(a), 10, "the stop")
-    assert len(recorded.in_flight(a)) == 20
-    wait_until(lambda: claims_ended(url), 10, "the end of what it holds")
-    sluice.run("run", *CLAIMS[claim], "--node", "b", "--sink", f"file:{theirs}", "--drain", db=url)
-    a.resume()
-    a.wait_log("turn failed, trying again")
-    a.term()
-    a.wait(status=0)
-    assert check(messages, read_sink(theirs), fenced=claim != "transaction", least=50).duplicates == 0
-    assert len(read_sink(mine)) == 0 and is_empty(url)
+    case = TakenOver(sluice, url, recorded, claim, fault="taken:1:stop")
+    wait_until(lambda: len(recorded.in_flight(case.a)) == 20 and all_stopped(case.a.pid), 10, "the stop")
+    case.take_over()
+    case.judge()
 
 
 @pytest.mark.threads

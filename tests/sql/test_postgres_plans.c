@@ -5,7 +5,7 @@
  * session of a worker that has been at work for a while: after some runs the server may settle
  * for a plan that it made when the table was empty.
  */
-#include "contract/claims.h"
+#include "sql/explain.h"
 
 enum { ROWS = 200000, IDLE_TURNS = 12 };
 
@@ -49,25 +49,11 @@ static void idle(void)
     testdb_exec(&t, "DELETE FROM sluice_outbox"); /* TRUNCATE would make it plan anew */
 }
 
-/* The plan of a statement as the worker's session would run it now. */
-static void explain(const char *stmt, const char *params, sl_buf *plan)
-{
-    static int slot;
-    char sql[256];
-    sl_err err = { 0 };
-    snprintf(sql, sizeof sql, "EXPLAIN (COSTS OFF) EXECUTE sluice_%d (%s)",
-             sl_db_stmt(w.db, stmt)->index, params);
-    sl_stmt s = testdb_stmt(w.db, slot++ % 16, sql, 1, SL_T_TEXT);
-    sl_call call = { .stmt = &s, .row = testdb_row_text, .ctx = plan };
-    if (w.db->ops->run(w.db, &call, 1, &err) != SL_OK)
-        fail_msg("%s: %s", sql, err.text);
-}
-
 /* `must` is in the plan; the table is never read whole, and never sorted. */
 static void has_plan(const char *stmt, const char *params, const char *must)
 {
     sl_buf plan = { 0 };
-    explain(stmt, params, &plan);
+    explain(&w, stmt, params, &plan);
     const char *text = sl_buf_text(&plan);
     const char *lock = strstr(text, "LockRows\n");
     bool sorted = lock && !strncmp(lock + 9 + strspn(lock + 9, " "), "->  Sort", 8);

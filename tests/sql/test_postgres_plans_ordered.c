@@ -4,7 +4,7 @@
  * statistics still say that they are empty, which is what a worker meets when a sink breaks down: each
  * table is looked up by an index with a condition, whatever was believed when the plan was made.
  */
-#include "contract/claims.h"
+#include "sql/explain.h"
 
 enum { ROWS = 20000 };
 
@@ -64,19 +64,6 @@ static void begin(const char *strategy)
     fill_tables();
 }
 
-static void explain(const char *stmt, const char *params, sl_buf *plan)
-{
-    static int slot;
-    char sql[256];
-    sl_err err = { 0 };
-    snprintf(sql, sizeof sql, "EXPLAIN (COSTS OFF) EXECUTE sluice_%d (%s)",
-             sl_db_stmt(w.db, stmt)->index, params);
-    sl_stmt s = testdb_stmt(w.db, slot++ % 16, sql, 1, SL_T_TEXT);
-    sl_call call = { .stmt = &s, .row = testdb_row_text, .ctx = plan };
-    if (w.db->ops->run(w.db, &call, 1, &err) != SL_OK)
-        fail_msg("%s: %s", sql, err.text);
-}
-
 /* Does the scan that this line names have a condition for its index? */
 static bool has_condition(const char *line)
 {
@@ -99,7 +86,7 @@ static bool any_will_do(const char *text, const char *line)
 static void looks_up(const char *stmt, const char *params, const char *must)
 {
     sl_buf plan = { 0 };
-    explain(stmt, params, &plan);
+    explain(&w, stmt, params, &plan);
     const char *text = sl_buf_text(&plan);
     bool good = strstr(text, must) && !strstr(text, "Seq Scan on outbox");
     for (const char *at = strstr(text, " on outbox"); at; at = strstr(at + 1, " on outbox")) {
