@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * guard: rows of a key are claimed only while none of its siblings is. A lease row for each key that
- * is held, with an epoch, keeps the others away; the lock on the key only serialises the claim. No
+ * guard: rows of a key are claimed only while none of its siblings is. Each turn has a row with its keys,
+ * an epoch and an end, which keeps the others away; the lock on a key only serialises the claim. No
  * transaction is open while a message is sent, and after a crash the keys come back when the lease
- * ends. Renewed after a third of it.
+ * ends: who wants one then takes it out of that row. Renewed after a third of the lease.
  */
 #include "claim/keyed.h"
 #include "core/clock.h"
@@ -15,11 +15,12 @@ typedef struct guard_claim {
     sl_claim base;
     sl_keyed keyed;
     int64_t holder;
-    int64_t epoch; /* of the turn: names all its leases */
+    int64_t epoch; /* of the turn */
     bool pieces;   /* a part of the batch was settled before */
     bool adopted;  /* the batch was taken over another connection */
     sl_str_list going;
     sl_str_list ours; /* the keys that were leased, among those that were locked */
+    int64_t counted;  /* so many the last statement found */
     int64_t asked_ns; /* just before the request that gained or renewed the leases */
 } guard_claim;
 
@@ -35,23 +36,40 @@ static bool holds_any(const sl_batch *b)
     return sl_batch_count_of(b, SL_HELD) > 0;
 }
 
-/* `going`: the keys to let go of, or NULL. */
-static sl_rc settle(guard_claim *c, const sl_str_list *going, size_t *lost, sl_err *err)
+/* With calls that let go of keys. */
+static sl_rc settle(guard_claim *c, const sl_call *done, size_t dones, size_t *lost,
+                    sl_err *err)
 {
-    sl_val ours_in[] = { sl_texts(c->ours.v, c->ours.count), sl_int(c->epoch) };
-    sl_val done_in[] = { sl_texts(going ? going->v : NULL, going ? going->count : 0),
-                         sl_int(c->epoch) };
-    sl_call fence = { .stmt = sl_db_stmt(c->keyed.db, "guard/fence"), .in = ours_in };
-    sl_call done = { .stmt = sl_db_stmt(c->keyed.db, "guard/done"), .in = done_in };
+    sl_val in[] = { sl_texts(c->ours.v, c->ours.count), sl_int(c->epoch) };
+    sl_call fence = { .stmt = sl_db_stmt(c->keyed.db, "guard/fence"), .in = in };
     sl_ordered_how how = {
         .sent = "guard/sent",
         .fence = &fence,
         .fenced = (int64_t)c->ours.count,
-        .done = going && going->count ? &done : NULL,
+        .done = done,
+        .dones = dones,
         .retry_base_ns = c->keyed.conf.retry_base_ns,
         .retry_max_ns = c->keyed.conf.retry_max_ns,
     };
     return sl_ordered_settle(c->keyed.db, &c->keyed.found, &how, lost, err);
+}
+
+/* The turn ends. */
+static sl_rc settle_all(guard_claim *c, size_t *lost, sl_err *err)
+{
+    sl_val epoch = sl_int(c->epoch);
+    sl_call done = { .stmt = sl_db_stmt(c->keyed.db, "guard/done"), .in = &epoch };
+    return settle(c, &done, c->ours.count ? 1 : 0, lost, err);
+}
+
+/* The turn goes on without the keys that are going. */
+static sl_rc settle_part(guard_claim *c, size_t *lost, sl_err *err)
+{
+    sl_db *db = c->keyed.db;
+    sl_val in[] = { sl_texts(c->going.v, c->going.count), sl_int(c->epoch) };
+    sl_call done[] = { { .stmt = sl_db_stmt(db, "guard/part"), .in = in },
+                       { .stmt = sl_db_stmt(db, "guard/tidy"), .in = &in[1] } };
+    return settle(c, done, c->going.count ? 2 : 0, lost, err);
 }
 
 static sl_str name_of(guard_claim *c, const sl_msg *m)
@@ -81,11 +99,19 @@ static void mark_last(sl_batch *b)
 static sl_rc epoch_row(void *ctx, const sl_val *cols, sl_err *err)
 {
     (void)err;
-    ((guard_claim *)ctx)->epoch = cols[0].i;
+    guard_claim *c = ctx;
+    c->epoch = c->keyed.turn = cols[0].i;
     return SL_OK;
 }
 
-static sl_rc lease_row(void *ctx, const sl_val *cols, sl_err *err)
+static sl_rc count_row(void *ctx, const sl_val *cols, sl_err *err)
+{
+    (void)err;
+    ((guard_claim *)ctx)->counted += cols[0].i;
+    return SL_OK;
+}
+
+static sl_rc ours_row(void *ctx, const sl_val *cols, sl_err *err)
 {
     (void)err;
     guard_claim *c = ctx;
@@ -97,26 +123,46 @@ static sl_rc lease_row(void *ctx, const sl_val *cols, sl_err *err)
 static sl_rc lease_and_read(guard_claim *c, sl_batch *b, int64_t max, sl_err *err)
 {
     sl_db *db = c->keyed.db;
+    const sl_str_list *claims = &c->keyed.claims;
     sl_val read_in[2][2];
-    sl_val lease_in[] = { sl_ints(c->keyed.heads.v, c->keyed.heads.count),
-                          sl_int(c->keyed.conf.lease_ns / 1000), sl_int(c->holder),
-                          sl_text(sl_str_of(c->keyed.conf.worker)) };
-    sl_call calls[5] = {
-        { .stmt = sl_db_stmt(db, "epoch/next"), .row = epoch_row, .ctx = c },
-        { .stmt = sl_db_stmt(db, "guard/lease"), .in = lease_in, .row = lease_row, .ctx = c },
-    };
-    size_t n = 2 + sl_keyed_read(&c->keyed, b, max, calls + 2, read_in);
+    sl_val in[] = { sl_texts(claims->v, claims->count), sl_int(sl_keyed_turns(&c->keyed)),
+                    sl_int(c->keyed.conf.lease_ns / 1000), sl_int(c->holder),
+                    sl_text(sl_str_of(c->keyed.conf.worker)) };
+    sl_call calls[7];
+    size_t n = 0;
+    if (c->keyed.over && claims->count) {
+        calls[n++] = (sl_call){ .stmt = sl_db_stmt(db, "guard/takeover"), .in = in };
+        calls[n++] = (sl_call){ .stmt = sl_db_stmt(db, "guard/tidy"), .in = &in[1] };
+    }
+    if (claims->count) {
+        calls[n++] =
+            (sl_call){ .stmt = sl_db_stmt(db, "guard/draw"), .row = epoch_row, .ctx = c };
+        calls[n++] = (sl_call){
+            .stmt = sl_db_stmt(db, "guard/lease"), .in = in, .row = count_row, .ctx = c
+        };
+    }
+    n += sl_keyed_read(&c->keyed, b, max, calls + n, read_in);
     calls[n++] = (sl_call){ .stmt = sl_db_stmt(db, "tx/commit") };
-    c->ours.count = 0;
+    c->counted = 0;
     return db->ops->run(db, calls, n, err);
+}
+
+static void keep_all(guard_claim *c)
+{
+    c->ours.count = 0;
+    for (size_t i = 0; i < c->keyed.claims.count; i++)
+        sl_str_list_add(&c->ours, c->keyed.claims.v[i]);
 }
 
 /* A key that another leased between our look and our lock is not ours: its messages are left, and what
  * waits is found again. It hardly ever happens. */
-static void leave_foreign(guard_claim *c, sl_batch *b)
+static sl_rc leave_foreign(guard_claim *c, sl_batch *b, sl_err *err)
 {
     sl_keymap ours = { 0 };
     size_t kept = 0;
+    sl_val in[] = { sl_texts(c->keyed.claims.v, c->keyed.claims.count), sl_int(c->epoch) };
+    c->ours.count = 0;
+    sl_rc rc = sl_db_run1(c->keyed.db, "guard/fence", in, ours_row, c, NULL, err);
     for (size_t i = 0; i < c->ours.count; i++)
         *sl_keymap_at(&ours, c->ours.v[i]) = 1;
     for (size_t i = 0; i < b->count; i++)
@@ -125,6 +171,7 @@ static void leave_foreign(guard_claim *c, sl_batch *b)
     b->count = kept;
     sl_keymap_fini(&ours);
     sl_ordered_begin(&c->keyed.found, b, 0, 0);
+    return rc;
 }
 
 static sl_rc guard_take(sl_claim *base, sl_batch *b, int64_t max, sl_err *err)
@@ -141,12 +188,13 @@ static sl_rc guard_take(sl_claim *base, sl_batch *b, int64_t max, sl_err *err)
     rc = lease_and_read(c, b, max, err);
     if (rc != SL_OK)
         return rc;
-    if (c->ours.count < c->keyed.heads.count)
-        leave_foreign(c, b);
+    keep_all(c);
+    if ((size_t)c->counted < c->ours.count)
+        rc = leave_foreign(c, b, err);
     sl_batch_sort(b);
     mark_last(b);
-    if (b->count == 0) /* what only waits is put aside */
-        rc = settle(c, &c->ours, &lost, err);
+    if (rc == SL_OK && b->count == 0) /* what only waits is put aside */
+        rc = settle_all(c, &lost, err);
     return rc;
 }
 
@@ -164,18 +212,17 @@ static sl_rc guard_hold(sl_claim *base, const sl_batch *b, sl_err *err)
     (void)b;
     guard_claim *c = guard_of(base);
     int64_t asked_ns = sl_now_ns();
-    int64_t renewed = 0;
     if (asked_ns - c->asked_ns < c->keyed.conf.lease_ns / 3)
         return SL_OK;
-    sl_val in[] = { sl_texts(c->ours.v, c->ours.count), sl_int(c->epoch),
-                    sl_int(c->keyed.conf.lease_ns / 1000) };
-    sl_rc rc = sl_db_run1(c->keyed.db, "guard/renew", in, NULL, NULL, &renewed, err);
+    sl_val in[] = { sl_int(c->epoch), sl_int(c->keyed.conf.lease_ns / 1000) };
+    c->counted = 0;
+    sl_rc rc = sl_db_run1(c->keyed.db, "guard/renew", in, count_row, c, NULL, err);
     if (rc != SL_OK)
         return rc;
-    if ((size_t)renewed < c->ours.count)
+    if ((size_t)c->counted < c->ours.count)
         return sl_fail(err, SL_AGAIN,
                        "lease lost: %zu of %zu keys were taken over by someone else",
-                       c->ours.count - (size_t)renewed, c->ours.count);
+                       c->ours.count - (size_t)c->counted, c->ours.count);
     c->asked_ns = asked_ns;
     return SL_OK;
 }
@@ -186,9 +233,11 @@ static sl_rc guard_renew(sl_db *db, const int64_t *ids, const int64_t *epochs, s
 {
     (void)ids;
     int64_t renewed = 0;
-    sl_val in[] = { sl_ints(epochs, n ? 1 : 0), sl_int(lease_ns / 1000) };
-    sl_rc rc = sl_db_run1(db, "guard/keep", in, NULL, NULL, &renewed, err);
-    if (rc != SL_OK || renewed > 0 || n == 0)
+    if (n == 0)
+        return SL_OK;
+    sl_val in[] = { sl_int(epochs[0]), sl_int(lease_ns / 1000) };
+    sl_rc rc = sl_db_run1(db, "guard/renew", in, NULL, NULL, &renewed, err);
+    if (rc != SL_OK || renewed > 0)
         return rc;
     return sl_fail(err, SL_AGAIN, "lease lost: the keys were taken over by someone else");
 }
@@ -199,13 +248,13 @@ static sl_rc guard_settle(sl_claim *base, sl_batch *b, size_t *lost, sl_err *err
     guard_claim *c = guard_of(base);
     c->keyed.found.batch = b;
     if (!c->adopted && !c->pieces && !holds_any(b))
-        return settle(c, &c->ours, lost, err);
+        return settle_all(c, lost, err);
     c->pieces = true;
     c->going.count = 0;
     for (size_t i = 0; i < b->count; i++)
         if (b->msgs[i].last && b->msgs[i].verdict != SL_HELD)
             sl_str_list_add(&c->going, name_of(c, &b->msgs[i]));
-    return settle(c, &c->going, lost, err);
+    return settle_part(c, lost, err);
 }
 
 /* ---- A batch of another connection ---- */
@@ -272,19 +321,20 @@ static sl_rc rehearse(sl_db *db, sl_err *err)
     sl_str none;
     sl_val claims = sl_texts(&none, 0);
     int64_t no_id;
-    sl_val lease_in[] = { sl_ints(&no_id, 0), sl_int(0), sl_int(0), sl_text(SL_STR("")) };
-    sl_val keep_in[] = { sl_ints(&no_id, 0), sl_int(0) };
-    sl_val epoch_in[] = { claims, sl_int(0), sl_int(0) };
+    sl_val lease_in[] = { claims, sl_int(0), sl_int(0), sl_int(0), sl_text(SL_STR("")) };
+    sl_val turn_in[] = { sl_int(0), sl_int(0) };
     sl_val sent_in[] = { sl_ints(&no_id, 0), sl_ints(&no_id, 0) };
     sl_call calls[] = {
         { .stmt = sl_db_stmt(db, "tx/begin") },
-        { .stmt = sl_db_stmt(db, "epoch/next") },
+        { .stmt = sl_db_stmt(db, "guard/draw") },
+        { .stmt = sl_db_stmt(db, "guard/takeover"), .in = lease_in },
         { .stmt = sl_db_stmt(db, "guard/lease"), .in = lease_in },
-        { .stmt = sl_db_stmt(db, "guard/renew"), .in = epoch_in },
-        { .stmt = sl_db_stmt(db, "guard/fence"), .in = epoch_in },
+        { .stmt = sl_db_stmt(db, "guard/renew"), .in = turn_in },
+        { .stmt = sl_db_stmt(db, "guard/fence"), .in = lease_in },
         { .stmt = sl_db_stmt(db, "guard/sent"), .in = sent_in },
-        { .stmt = sl_db_stmt(db, "guard/done"), .in = epoch_in },
-        { .stmt = sl_db_stmt(db, "guard/keep"), .in = keep_in },
+        { .stmt = sl_db_stmt(db, "guard/part"), .in = lease_in },
+        { .stmt = sl_db_stmt(db, "guard/tidy"), .in = turn_in },
+        { .stmt = sl_db_stmt(db, "guard/done"), .in = turn_in },
         { .stmt = sl_db_stmt(db, "guard/keys"), .in = sent_in },
         { .stmt = sl_db_stmt(db, "tx/commit") },
     };

@@ -19,10 +19,15 @@ enum { LOCKS_SHARE = 16, LOCKS_MIN = 16 };
 
 /* ---- Rows ---- */
 
+enum { LEASED, FREE, OVER };
+
 static sl_rc look_row(void *ctx, const sl_val *cols, sl_err *err)
 {
     (void)err;
-    sl_window_add(&((sl_keyed *)ctx)->window, cols[0].s, cols[1].i, cols[2].i, cols[3].i);
+    sl_keyed *k = ctx;
+    sl_window_add(&k->window, cols[0].s, cols[1].i, cols[2].i, cols[3].i != LEASED);
+    k->over |= cols[3].i == OVER;
+    k->oldest = cols[4].i;
     return SL_OK;
 }
 
@@ -38,9 +43,8 @@ static sl_rc due_row(void *ctx, const sl_val *cols, sl_err *err)
     (void)err;
     sl_keyed *k = ctx;
     sl_str name = sl_arena_copy(&k->names, cols[0].s);
-    sl_str_list_add(cols[1].null ? &k->empty : &k->due, name);
-    if (!cols[1].null)
-        sl_id_list_add(&k->heads, cols[1].i);
+    sl_str_list_add(cols[1].null ? &k->empty : &k->claims, name);
+    k->over = true; /* it was not asked */
     return SL_OK;
 }
 
@@ -56,7 +60,8 @@ static sl_rc room_row(void *ctx, const sl_val *cols, sl_err *err)
 
 static void clear(sl_keyed *k)
 {
-    k->ids.count = k->heads.count = k->due.count = k->empty.count = 0;
+    k->ids.count = k->claims.count = k->empty.count = 0;
+    k->over = false;
     sl_window_reset(&k->window);
     sl_arena_reset(&k->names);
 }
@@ -78,13 +83,18 @@ static sl_rc begin_by(sl_keyed *k, const char *stmt, const sl_val *in, sl_row_fn
 /* What was begun ends at once where nothing could be locked. */
 static sl_rc end_idle(sl_keyed *k, bool *locked, sl_err *err)
 {
-    *locked = k->heads.count > 0 || k->empty.count > 0;
+    *locked = k->claims.count > 0 || k->empty.count > 0;
     return *locked ? SL_OK : sl_db_run1(k->db, "tx/commit", NULL, NULL, NULL, NULL, err);
 }
 
 static int64_t floor_now(const sl_keyed *k)
 {
     return sl_now_ns() >= k->forget_ns ? 0 : k->floor.at;
+}
+
+int64_t sl_keyed_turns(const sl_keyed *k)
+{
+    return k->leases ? k->turns.at : INT64_MAX;
 }
 
 /* Reading from the very beginning took so long: when to do it again. */
@@ -109,6 +119,10 @@ static sl_rc begin_look(sl_keyed *k, const sl_val *in, sl_err *err)
     sl_floor_seen(&k->floor, ripe, first);
     if (first)
         sl_floor_propose(&k->floor, k->tickets, first);
+    if (first && k->leases) {
+        sl_floor_seen(&k->turns, ripe, k->oldest);
+        sl_floor_propose(&k->turns, k->tickets, k->oldest ? k->oldest : k->turn + 1);
+    }
     return SL_OK;
 }
 
@@ -149,7 +163,7 @@ static sl_rc lock_some(sl_keyed *k, int64_t max, bool *locked, sl_err *err)
     bool more = true;
     sl_rc rc = SL_OK;
     for (; rc == SL_OK && more && looks < LOOKS; looks++) {
-        sl_val in[] = { sl_int(from), sl_int(window), sl_int(k->leases) };
+        sl_val in[] = { sl_int(from), sl_int(window), sl_int(sl_keyed_turns(k)) };
         sl_window_reset(&k->window);
         rc = looks == 0 ? begin_look(k, in, err)
                         : sl_db_run1(k->db, "keyed/look", in, look_row, k, NULL, err);
@@ -160,7 +174,7 @@ static sl_rc lock_some(sl_keyed *k, int64_t max, bool *locked, sl_err *err)
     }
     if (rc != SL_OK)
         return rc;
-    sl_window_take(&k->window, &room, &k->ids, &k->heads);
+    sl_window_take(&k->window, &room, &k->ids, &k->claims);
     if ((looks > 1 || took_too_many(k)) && k->wide < WIDEST)
         k->wide *= 2;
     else if (k->wide > 1 && looks == 1)
@@ -176,8 +190,8 @@ sl_rc sl_keyed_lock(sl_keyed *k, int64_t max, bool *locked, sl_err *err)
     if (max <= 0)
         return SL_OK;
     if (now_ns >= k->due_ns && !k->was_due) { /* in turns with the others */
-        sl_val keys = sl_int(max < DUE_KEYS ? max : DUE_KEYS);
-        sl_rc rc = begin_by(k, "keyed/due_lock", &keys, due_row, err);
+        sl_val in[] = { sl_int(max < DUE_KEYS ? max : DUE_KEYS), sl_int(sl_keyed_turns(k)) };
+        sl_rc rc = begin_by(k, "keyed/due_lock", in, due_row, err);
         if (rc == SL_OK)
             rc = end_idle(k, locked, err);
         k->was_due = *locked;
@@ -208,9 +222,10 @@ size_t sl_keyed_read(sl_keyed *k, sl_batch *b, int64_t max, sl_call calls[2], sl
                               .ctx = &k->found };
         return 1;
     }
-    in[0][0] = sl_texts(k->due.v, k->due.count);
+    in[0][0] = sl_texts(k->claims.v, k->claims.count);
     in[0][1] = sl_int(per_key(max));
     in[1][0] = sl_texts(k->empty.v, k->empty.count);
+    in[1][1] = sl_int(sl_keyed_turns(k));
     calls[0] = (sl_call){ .stmt = sl_db_stmt(k->db, "keyed/due_read"),
                           .in = in[0],
                           .row = sl_ordered_due_row,
@@ -221,7 +236,8 @@ size_t sl_keyed_read(sl_keyed *k, sl_batch *b, int64_t max, sl_call calls[2], sl
 
 sl_rc sl_keyed_peek(const sl_keyed *k, const char *stmt, bool *any, sl_err *err)
 {
-    return sl_ordered_peek(k->db, stmt, floor_now(k), any, err);
+    sl_val in[] = { sl_int(floor_now(k)), sl_int(sl_keyed_turns(k)) };
+    return sl_ordered_peek(k->db, stmt, in, any, err);
 }
 
 /* ---- Opening and closing ---- */
@@ -231,7 +247,7 @@ static sl_rc rehearse(sl_keyed *k, sl_err *err)
 {
     int64_t no_id;
     sl_str no_name;
-    sl_val one[] = { sl_int(0) };
+    sl_val two[] = { sl_int(0), sl_int(0) };
     sl_val none[] = { sl_int(0), sl_int(0), sl_int(1) };
     sl_val ids[] = { sl_ints(&no_id, 0) };
     sl_val names[] = { sl_texts(&no_name, 0), sl_int(0) };
@@ -240,7 +256,7 @@ static sl_rc rehearse(sl_keyed *k, sl_err *err)
         { .stmt = sl_db_stmt(k->db, "floor/writers") },
         { .stmt = sl_db_stmt(k->db, "tx/begin") },
         { .stmt = sl_db_stmt(k->db, "epoch/next") },
-        { .stmt = sl_db_stmt(k->db, "keyed/due_lock"), .in = one },
+        { .stmt = sl_db_stmt(k->db, "keyed/due_lock"), .in = two },
         { .stmt = sl_db_stmt(k->db, "keyed/look"), .in = none },
         { .stmt = sl_db_stmt(k->db, "keyed/lock"), .in = names },
         { .stmt = sl_db_stmt(k->db, "keyed/read"), .in = ids, .row = sl_ordered_row },
@@ -268,8 +284,7 @@ void sl_keyed_fini(sl_keyed *k)
     sl_tickets_free(k->tickets);
     sl_writers_fini(&k->writers);
     free(k->ids.v);
-    free(k->heads.v);
-    free(k->due.v);
+    free(k->claims.v);
     free(k->empty.v);
     free(k->chosen.v);
 }

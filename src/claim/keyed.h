@@ -14,18 +14,21 @@
 typedef struct sl_keyed {
     sl_db *db;
     sl_claim_conf conf;
-    bool leases;
+    bool leases; /* keys may be leased, by turns, not only locked */
     sl_ordered found;
     sl_window window;
     sl_str_list chosen; /* keys of it that are to be locked */
-    sl_id_list ids; /* messages of the keys that were locked; of blocked keys: the first held */
-    sl_id_list heads; /* the first message of each key */
     sl_str_list
-        due; /* names of blocked keys that were locked: 'k' and the key, 'i' and the id */
-    sl_str_list empty; /* those of them that wait for nothing */
-    sl_arena names;    /* their bytes */
+        claims;        /* names of the keys that were locked: 'k' and the key, 'i' and the id */
+    sl_id_list ids;    /* their messages; none: they are blocked keys that are due */
+    sl_str_list empty; /* blocked keys that were locked and wait for nothing */
+    sl_arena names;    /* bytes of names of blocked keys */
+    bool over;         /* a turn that is over may have one of them */
+    int64_t oldest;    /* of the turns that were seen; 0: there are none */
     int64_t keys_max;
     sl_floor floor; /* where the living begin */
+    sl_floor turns; /* the same for the epochs of turns */
+    int64_t turn;   /* the last one of this worker */
     sl_tickets *tickets;
     sl_writers writers;
     int64_t wide;      /* how many times as many messages as usual are looked at */
@@ -34,13 +37,15 @@ typedef struct sl_keyed {
     int64_t forget_ns; /* when to look from the very beginning */
 } sl_keyed;
 
-/* `leases`: keys may be leased, not only locked. */
 SL_CHECK sl_rc sl_keyed_open(sl_keyed *k, sl_db *db, const sl_claim_conf *conf, bool leases,
                              sl_err *err);
 void sl_keyed_fini(sl_keyed *k);
 
 /* Begins a transaction and locks. *locked false: there was nothing, and the transaction is over. */
 SL_CHECK sl_rc sl_keyed_lock(sl_keyed *k, int64_t max, bool *locked, sl_err *err);
+
+/* No turn that could have one of the keys has an epoch below; to be asked before what looks for turns. */
+int64_t sl_keyed_turns(const sl_keyed *k);
 
 /* The calls that read what is locked, to be run in the same transaction; returns how many, at most two.
  * `in` has room for their parameters. */

@@ -399,7 +399,8 @@ static sl_rc lanes_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl
 
 static sl_rc lanes_peek(sl_claim *base, bool *any, sl_err *err)
 {
-    return sl_ordered_peek(lanes_of(base)->db, "ordered/peek", 0, any, err);
+    sl_val floor = sl_int(0);
+    return sl_ordered_peek(lanes_of(base)->db, "ordered/peek", &floor, any, err);
 }
 
 const sl_claim_ops sl_claim_lanes = {

@@ -140,6 +140,12 @@ static void add_tx(plan *p, sl_db *db, const char *stmt)
     p->calls[p->n++] = (sl_call){ .stmt = sl_db_stmt(db, stmt) };
 }
 
+static void add_dones(plan *p, const sl_ordered_how *how)
+{
+    for (size_t i = 0; i < how->dones; i++)
+        p->calls[p->n++] = how->done[i];
+}
+
 static void add_ids(plan *p, sl_db *db, const char *stmt, const int64_t *ids, size_t n)
 {
     if (n)
@@ -202,8 +208,7 @@ static sl_rc write_all(sl_db *db, sl_ordered *o, const sl_groups *g, const sl_or
     add_ids(&p, db, "ordered/block", o->scheduled.v, o->scheduled.count);
     add_keys(&p, db, "ordered/unblock", &o->served);
     add_keys(&p, db, "ordered/rotate", &o->served);
-    if (how->done)
-        p.calls[p.n++] = *how->done;
+    add_dones(&p, how);
     add_tx(&p, db, "tx/commit");
     sl_rc rc = db->ops->run(db, p.calls, p.n, err);
     o->behind.count = o->scheduled.count = o->served.count =
@@ -216,7 +221,7 @@ static sl_rc write_sent(sl_db *db, const sl_groups *g, const sl_ordered_how *how
                         sl_err *err)
 {
     plan p = { .n = 0 };
-    bool tx = how->in_transaction || (how->done && g->sent.n);
+    bool tx = how->in_transaction || how->dones + (g->sent.n > 0) > 1;
     size_t sent_at = SIZE_MAX;
     if (tx && !how->in_transaction)
         add_tx(&p, db, "tx/begin");
@@ -225,9 +230,9 @@ static sl_rc write_sent(sl_db *db, const sl_groups *g, const sl_ordered_how *how
         sl_val *in = add(&p, db, how->sent);
         in[0] = sl_ints(g->sent.ids, g->sent.n);
         in[1] = sl_ints(g->sent.epochs, g->sent.n);
+        in[2] = sl_ints(g->sent.lanes, g->sent.n);
     }
-    if (how->done)
-        p.calls[p.n++] = *how->done;
+    add_dones(&p, how);
     if (tx)
         add_tx(&p, db, "tx/commit");
     sl_rc rc = p.n ? db->ops->run(db, p.calls, p.n, err) : SL_OK;
@@ -276,9 +281,9 @@ static sl_rc read_any(void *ctx, const sl_val *cols, sl_err *err)
     return SL_OK;
 }
 
-sl_rc sl_ordered_peek(sl_db *db, const char *stmt, int64_t floor, bool *any, sl_err *err)
+sl_rc sl_ordered_peek(sl_db *db, const char *stmt, const sl_val *in, bool *any, sl_err *err)
 {
-    return sl_db_run1(db, stmt, (sl_val[]){ sl_int(floor) }, read_any, any, NULL, err);
+    return sl_db_run1(db, stmt, in, read_any, any, NULL, err);
 }
 
 sl_rc sl_ordered_rehearse(sl_db *db, sl_err *err)

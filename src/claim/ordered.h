@@ -58,7 +58,8 @@ typedef struct sl_ordered_how {
         *sent; /* statement: deletes by id and epoch, for what has nothing else to write */
     const sl_call *fence; /* locks the claims, and returns those that are still ours */
     int64_t fenced;       /* so many should be */
-    const sl_call *done;  /* lets go of the claims; or NULL */
+    const sl_call *done;  /* let go of the claims: so many, or none */
+    size_t dones;
     int64_t retry_base_ns, retry_max_ns;
 } sl_ordered_how;
 
@@ -68,7 +69,7 @@ SL_CHECK sl_rc sl_ordered_settle(sl_db *db, sl_ordered *o, const sl_ordered_how 
                                  size_t *lost, sl_err *err);
 
 /* Is there anything to do? By a statement that says so. */
-SL_CHECK sl_rc sl_ordered_peek(sl_db *db, const char *stmt, int64_t floor, bool *any,
+SL_CHECK sl_rc sl_ordered_peek(sl_db *db, const char *stmt, const sl_val *in, bool *any,
                                sl_err *err);
 
 /* Runs every statement of the settle on nothing. */

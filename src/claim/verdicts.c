@@ -58,6 +58,7 @@ static void make_room(sl_group *g, sl_arena *a)
 {
     g->ids = sl_arena_alloc(a, (g->n + 1) * sizeof *g->ids);
     g->epochs = sl_arena_alloc(a, (g->n + 1) * sizeof *g->epochs);
+    g->lanes = sl_arena_alloc(a, (g->n + 1) * sizeof *g->lanes);
     g->delays_us = sl_arena_alloc(a, (g->n + 1) * sizeof *g->delays_us);
     g->reasons = sl_arena_alloc(a, (g->n + 1) * sizeof *g->reasons);
     g->n = 0;
@@ -78,6 +79,7 @@ void sl_groups_make(sl_groups *g, sl_batch *b, int64_t retry_base_ns, int64_t re
             continue;
         to->ids[to->n] = m->id;
         to->epochs[to->n] = m->epoch;
+        to->lanes[to->n] = m->lane;
         if (to == &g->retry)
             to->delays_us[to->n] =
                 (m->delay_ns >= 0

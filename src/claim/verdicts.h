@@ -7,7 +7,7 @@
 
 typedef struct sl_group {
     size_t n;
-    int64_t *ids, *epochs;
+    int64_t *ids, *epochs, *lanes;
     int64_t *delays_us; /* of `retry` only */
     sl_str *reasons;    /* not of `sent` */
 } sl_group;

@@ -103,7 +103,7 @@ void sl_window_got(sl_window *w, sl_str key)
     w->ours_keys++;
 }
 
-void sl_window_take(const sl_window *w, const sl_room *room, sl_id_list *ids, sl_id_list *heads)
+void sl_window_take(const sl_window *w, const sl_room *room, sl_id_list *ids, sl_str_list *keys)
 {
     int64_t messages = room->messages;
     int64_t bytes = room->bytes;
@@ -114,7 +114,7 @@ void sl_window_take(const sl_window *w, const sl_room *room, sl_id_list *ids, sl
             if (messages <= 0 || bytes <= 0)
                 return;
             if (at == k->first + 1)
-                sl_id_list_add(heads, r->id);
+                sl_str_list_add(keys, k->name);
             sl_id_list_add(ids, r->id);
             messages--;
             bytes -= r->bytes;

@@ -35,8 +35,9 @@ int64_t sl_window_first(const sl_window *w); /* the oldest of its messages; 0: t
 bool sl_window_choose(sl_window *w, const sl_room *room, sl_str_list *out);
 /* One that was chosen is ours; the others stay another's. */
 void sl_window_got(sl_window *w, sl_str key);
-/* The messages of the keys that are ours, up to the room; heads: the first of each. */
+/* The messages of the keys that are ours, up to the room, and those keys: their names are good until the
+ * reset. */
 void sl_window_take(const sl_window *w, const sl_room *room, sl_id_list *ids,
-                    sl_id_list *heads);
+                    sl_str_list *keys);
 
 #endif

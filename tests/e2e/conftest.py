@@ -111,6 +111,12 @@ def recorded(fault_points, tmp_path):
     return Recorded(folder)
 
 
+def keys_held(url):
+    """How many keys are leased, by strategy guard."""
+    return query(url, "SELECT coalesce(sum(cardinality(keys)), 0) FROM outbox_claims" if is_postgres(url)
+                 else "SELECT count(*) FROM outbox_claims")[0][0]
+
+
 def claims_ended(url):
     """Is everything free that a dead process held: messages, keys, lanes?"""
     now = "clock_timestamp()" if is_postgres(url) else "strftime('%Y-%m-%d %H:%M:%f', 'now')"

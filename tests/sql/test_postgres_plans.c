@@ -114,6 +114,19 @@ static void on_a_table_that_was_empty_when_analysed(void **state)
     settling_uses_the_key();
 }
 
+/* The statistics say: large, and nothing in it. Autovacuum looked when all had just gone. */
+static void on_a_table_that_was_worn_when_analysed(void **state)
+{
+    (void)state;
+    testdb_fill(&t, ROWS, 10);
+    testdb_exec(&t, "DELETE FROM sluice_outbox");
+    testdb_exec(&t, "ANALYZE sluice_outbox");
+    testdb_fill(&t, ROWS, 10);
+    open_worker();
+    claims_use_the_key();
+    settling_uses_the_key();
+}
+
 /* A burst after a quiet hour: the worker's plans must not be those of the quiet hour. */
 static void on_a_table_that_was_empty_while_we_idled(void **state)
 {
@@ -148,6 +161,7 @@ static int run_group(void)
     const struct CMUnitTest tests[] = {
         TEST(on_a_large_table),
         TEST(on_a_table_that_was_empty_when_analysed),
+        TEST(on_a_table_that_was_worn_when_analysed),
         TEST(on_a_table_that_was_empty_while_we_idled),
         TEST(a_burst_is_claimed_in_no_time),
     };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How PostgreSQL runs the statements of the ordered strategies once the tables are large and its
- * statistics still say that they are empty, which is what a worker meets when a sink breaks down: each
- * table is looked up by an index with a condition, whatever was believed when the plan was made.
+ * statistics still say that they are empty, or that they are large and hold nothing, which is what
+ * autovacuum finds when it looks at the right moment: each table is looked up by an index with a
+ * condition, whatever was believed when the plan was made.
  */
 #include "sql/explain.h"
 
@@ -14,19 +15,6 @@ static lane_node node;
 
 #define TABLES "sluice_outbox, sluice_outbox_keys, sluice_outbox_claims, sluice_outbox_lanes"
 
-static void make_tables(void)
-{
-    static const char *const names[] = { "", "_keys", "_claims", "_lanes" };
-    testdb_init(&t, "postgres", NULL);
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        char sql[128];
-        snprintf(sql, sizeof sql, "ALTER TABLE sluice_outbox%s SET (autovacuum_enabled = off)",
-                 names[i]);
-        testdb_exec(&t, sql); /* else the server may mend the statistics at any time */
-    }
-    testdb_exec(&t, "ANALYZE " TABLES);
-}
-
 /* A third of the messages is held behind blocked keys, some keys are leased. */
 static void fill_tables(void)
 {
@@ -37,10 +25,28 @@ static void fill_tables(void)
                 "INSERT INTO sluice_outbox_keys (entity_key, lane, head, due_at) SELECT "
                 "DISTINCT ON (entity_key) entity_key, lane, id, now() + interval '1 h' FROM "
                 "sluice_outbox WHERE held ORDER BY entity_key, id");
-    testdb_exec(&t,
-                "INSERT INTO sluice_outbox_claims (claim, epoch, ends_at, holder, held_by) "
-                "SELECT 'k' || g, 1, now() + interval '1 h', 1, 'n' FROM generate_series(1, "
-                "2000) g");
+    testdb_exec(&t, "INSERT INTO sluice_outbox_claims (epoch, ends_at, holder, held_by, keys) "
+                    "SELECT g, now() + interval '1 h', 1, 'n', ARRAY['kk' || g] FROM "
+                    "generate_series(1, 2000) g");
+}
+
+static void make_tables(bool worn)
+{
+    static const char *const names[] = { "", "_keys", "_claims", "_lanes" };
+    testdb_init(&t, "postgres", NULL);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char sql[128];
+        snprintf(sql, sizeof sql, "ALTER TABLE sluice_outbox%s SET (autovacuum_enabled = off)",
+                 names[i]);
+        testdb_exec(&t, sql); /* else the server may mend the statistics at any time */
+    }
+    if (worn) { /* nothing is left, and nothing of it was cleaned up */
+        fill_tables();
+        testdb_exec(&t, "DELETE FROM sluice_outbox");
+        testdb_exec(&t, "DELETE FROM sluice_outbox_keys");
+        testdb_exec(&t, "DELETE FROM sluice_outbox_claims");
+    }
+    testdb_exec(&t, "ANALYZE " TABLES);
 }
 
 static int teardown(void **state)
@@ -53,10 +59,10 @@ static int teardown(void **state)
 }
 
 /* Prepares what the strategy needs, with plans of empty tables, and fills them. */
-static void begin(const char *strategy)
+static void begin(const char *strategy, bool worn)
 {
     sl_claim_conf conf = claims_conf("n/1", SL_HOLD_LEASE);
-    make_tables();
+    make_tables(worn);
     lane_node_join(&node, &t, "n");
     conf.lanes = node.lanes;
     worker_open(&w, &t, sl_claim_named(strategy), &conf);
@@ -69,7 +75,7 @@ static bool has_condition(const char *line)
 {
     const char *next = strchr(line, '\n');
     next = next ? next + 1 + strspn(next + 1, " ") : "";
-    return !strncmp(next, "Index Cond: ", 12) || !strncmp(next, "Recheck Cond: ", 14);
+    return !strncmp(next, "Index Cond: ", 12);
 }
 
 /* That any key is blocked is asked for as such: the first one will do. */
@@ -88,7 +94,8 @@ static void looks_up(const char *stmt, const char *params, const char *must)
     sl_buf plan = { 0 };
     explain(&w, stmt, params, &plan);
     const char *text = sl_buf_text(&plan);
-    bool good = strstr(text, must) && !strstr(text, "Seq Scan on outbox");
+    bool good = strstr(text, must) && !strstr(text, "Seq Scan on outbox") &&
+                !strstr(text, "Bitmap"); /* reads all of it before the first */
     for (const char *at = strstr(text, " on outbox"); at; at = strstr(at + 1, " on outbox")) {
         bool written = !strncmp(at - 6, "Delete", 6) || !strncmp(at - 6, "Update", 6) ||
                        !strncmp(at - 6, "Insert", 6);
@@ -105,10 +112,10 @@ static void looks_up(const char *stmt, const char *params, const char *must)
 
 static void lanes_by_lane_and_floor(void **state)
 {
-    (void)state;
-    begin("lanes");
+    begin("lanes", *state != NULL);
     looks_up("lanes/take", "'{1,2,3}', '{0,0,0}', '{100,100,100}', 300, 8388608", BY_LANE);
-    looks_up("lanes/sent", "'{1,2,3}', '{1,1,1}'", BY_ID);
+    looks_up("lanes/sent", "'{1,2,3}', '{1,1,1}', '{1,2,3}'", BY_ID);
+    looks_up("lanes/sent", "'{1,2,3}', '{1,1,1}', '{1,2,3}'", "Index Cond: (lane = ANY ($3))");
     looks_up("lanes/due", "'{1,2,3}', 16, 32", BY_DUE);
     looks_up("lanes/due", "'{1,2,3}', 16, 32", "Index Cond: (entity_key = ");
     looks_up("lanes/due", "'{1,2,3}', 16, 32", "Index Cond: (available_at <= ");
@@ -116,31 +123,45 @@ static void lanes_by_lane_and_floor(void **state)
 
 static void keys_by_id_and_name(void **state)
 {
-    (void)state;
-    begin("guard");
+    begin("guard", *state != NULL);
     looks_up("keyed/look", "0, 500, 1", "Index Cond: (id >= $1)");
     looks_up("keyed/read", "'{1,2,3}'", BY_ID);
-    looks_up("guard/lease", "'{1,2,3}', 1000000, 1, 'n/1'", BY_ID);
+    looks_up("keyed/look", "0, 500, 1", "Index Cond: (epoch >= $3)");
+    looks_up("guard/lease", "'{k1,k2}', 1000, 1000000, 1, 'n/1'", "Index Cond: (epoch >= $2)");
+    looks_up("guard/takeover", "'{k1,k2}', 1000", "Index Cond: (epoch >= $2)");
+    looks_up("guard/tidy", "1000", "Index Cond: (epoch >= $1)");
     looks_up("guard/sent", "'{1,2,3}', '{1}'", BY_ID);
-    looks_up("guard/done", "'{k1,k2}', 1", "Index Cond: (claim = ANY ($1))");
+    looks_up("guard/sent", "'{1,2,3}', '{1}'", "Index Cond: (epoch = ($2)[1])");
+    looks_up("guard/fence", "'{k1,k2}', 1000", "Index Cond: (epoch = $2)");
+    bool any; /* prepares the statement */
+    assert_int_equal(w.claim->ops->peek(w.claim, &any, &w.err), SL_OK);
+    looks_up("guard/peek", "0, 1000", "Index Cond: (epoch >= $2)");
 }
 
 static void what_waits_by_id_and_key(void **state)
 {
-    (void)state;
-    begin("advisory");
-    looks_up("keyed/due_lock", "16", BY_DUE);
+    begin("advisory", *state != NULL);
+    looks_up("keyed/due_lock", "16, 1", BY_DUE);
+    looks_up("keyed/sweep", "'{k1,k2}', 1", "Index Cond: (entity_key = ");
     looks_up("keyed/due_read", "'{k1,k2}', 32", "Index Cond: (entity_key = ");
     looks_up("keyed/look", "0, 500, 0", "Index Cond: (id >= $1)");
     looks_up("ordered/sent", "'{1,2,3}'", BY_ID);
     looks_up("ordered/retry", "'{1,2,3}', '{0,0,0}', '{a,b,c}'", BY_ID);
     looks_up("ordered/bury", "'{1,2,3}', '{1,1,1}', '{a,b,c}'", BY_ID);
     looks_up("ordered/hold", "'{1,2,3}'", BY_ID);
+    looks_up("ordered/block", "'{1,2,3}'", BY_ID);
+    looks_up("ordered/unblock", "'{k1,k2}'", "Index Cond: (entity_key = ");
+    looks_up("ordered/rotate", "'{k1,k2}'", "Index Cond: (entity_key = ");
 }
 
 int main(void)
 {
-#define TEST(fn) cmocka_unit_test_teardown(fn, teardown)
+    static bool worn;
+#define TEST(fn)                                                                               \
+    cmocka_unit_test_teardown(fn, teardown),                                                   \
+    {                                                                                          \
+#fn ": worn", fn, NULL, teardown, &worn                                                \
+    }
     const struct CMUnitTest tests[] = {
         TEST(lanes_by_lane_and_floor),
         TEST(keys_by_id_and_name),

@@ -293,6 +293,16 @@ static inline int64_t testdb_count(testdb *t)
     return testdb_int(t, "SELECT count(*) FROM sluice_outbox");
 }
 
+/* How many keys are leased, by strategy guard. */
+static inline int64_t testdb_held_keys(testdb *t)
+{
+    return testdb_int(
+        t,
+        testdb_or(
+            t, "SELECT coalesce(sum(cardinality(keys)), 0)::bigint FROM sluice_outbox_claims",
+            "SELECT count(*) FROM sluice_outbox_claims"));
+}
+
 /* How far a time column of a message lies ahead, on the database's clock; INT64_MIN: NULL. */
 static inline int64_t testdb_ahead_us(testdb *t, const char *column, int64_t id)
 {

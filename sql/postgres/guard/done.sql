@@ -1,4 +1,4 @@
--- Let go of the keys.
--- in:  claim text[], epoch int8
+-- The turn is over: let go of all its keys.
+-- in:  epoch int8
 -- out: none
-DELETE FROM sluice_outbox_claims c WHERE c.claim = ANY ($1) AND c.epoch = $2;
+DELETE FROM sluice_outbox_claims c WHERE c.epoch = $1;

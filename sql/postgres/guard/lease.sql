@@ -1,18 +1,13 @@
--- A lease row for the key of each of these messages, which is locked now: new, or taken over from one
--- whose time is over. The lock kept rivals away while we looked; from the commit on the row does.
--- In the order of their names, as the fence of a rival that settles: or each would wait for the other.
--- epoch/next has run before.
--- in:  id int8[], lease_us int8, holder int8, held_by text
--- out: claim text
-INSERT INTO sluice_outbox_claims AS c (claim, epoch, ends_at, holder, held_by)
-SELECT coalesce('k' || o.entity_key, 'i' || o.id), currval('sluice_outbox_epoch'),
-       clock_timestamp() + $2 * interval '1 microsecond', $3, $4
-  FROM sluice_outbox o
- WHERE o.id = ANY ($1)
-   AND NOT EXISTS (SELECT FROM sluice_outbox_claims x
-                    WHERE x.claim = coalesce('k' || o.entity_key, 'i' || o.id) AND x.ends_at > clock_timestamp())
- ORDER BY coalesce('k' || o.entity_key, 'i' || o.id) COLLATE "C"
-    ON CONFLICT (claim) DO UPDATE
-   SET epoch = excluded.epoch, ends_at = excluded.ends_at, holder = excluded.holder, held_by = excluded.held_by
- WHERE c.ends_at <= clock_timestamp()
-RETURNING c.claim;
+-- One row for the turn, with all keys that are locked now, but for those which another turn has: it came
+-- between our look and our lock, or it is over and guard/takeover was not asked to take it. The lock kept
+-- rivals away while we looked; from the commit on the row does. guard/draw has run before.
+-- in:  claim text[], turns int8, lease_us int8, holder int8, held_by text
+-- out: keys int8
+INSERT INTO sluice_outbox_claims AS c (epoch, ends_at, holder, held_by, keys)
+SELECT currval('sluice_outbox_epoch'), clock_timestamp() + $3 * interval '1 microsecond', $4, $5, f.keys
+  FROM (SELECT array_agg(u.claim) AS keys
+          FROM unnest($1) AS u (claim)
+         WHERE u.claim NOT IN (SELECT k.claim FROM sluice_outbox_claims x CROSS JOIN unnest(x.keys) AS k (claim)
+                                WHERE x.epoch >= $2)) f
+ WHERE f.keys IS NOT NULL
+RETURNING cardinality(c.keys)::bigint;

@@ -2,7 +2,7 @@
 -- are made before the first is locked: then the LIMIT locks no more than it returns. `id`: the first
 -- that is held; none: the key waits for nothing. The time is the statement's: that of the clock changes
 -- while it runs, and no index could be asked for it.
--- in:  keys_max int8
+-- in:  keys_max int8, turns int8
 -- out: claim text, id int8
 WITH due AS MATERIALIZED (
     (SELECT 'k' || k.entity_key AS sluice_claim,
@@ -22,8 +22,9 @@ WITH due AS MATERIALIZED (
 ), open AS MATERIALIZED (
     SELECT d.sluice_claim, d.sluice_id
       FROM due d
-     WHERE NOT EXISTS (SELECT FROM sluice_outbox_claims c
-                        WHERE c.claim = d.sluice_claim AND c.ends_at > statement_timestamp())
+     WHERE d.sluice_claim NOT IN (SELECT k.claim
+                                    FROM sluice_outbox_claims c CROSS JOIN unnest(c.keys) AS k (claim)
+                                   WHERE c.epoch >= $2 AND c.ends_at > statement_timestamp())
 )
 SELECT o.sluice_claim, o.sluice_id
   FROM open o

@@ -8,20 +8,25 @@ SELECT o.id, currval('sluice_outbox_epoch'), coalesce(o.attempts, 0)::bigint + 1
        k.entity_key, o.event_type, o.content_type, o.headers, o.payload, k.lane::bigint,
        CASE WHEN o.available_at > statement_timestamp() OR o.leased_until > statement_timestamp() THEN 2
             ELSE 0 END::bigint
-  FROM unnest($1) AS u (sluice_claim)
-  JOIN sluice_outbox_keys k ON k.entity_key = substr(u.sluice_claim, 2)
+  FROM sluice_outbox_keys k
   LEFT JOIN LATERAL (
        SELECT m.*
          FROM sluice_outbox m
         WHERE m.held AND m.entity_key = k.entity_key
         ORDER BY m.id
         LIMIT $2) o ON true
- WHERE left(u.sluice_claim, 1) = 'k' AND k.due_at <= statement_timestamp()
+ WHERE k.entity_key = ANY (ARRAY(SELECT substr(u.sluice_claim, 2)
+                                   FROM unnest($1) AS u (sluice_claim)
+                                  WHERE left(u.sluice_claim, 1) = 'k'))
+   AND CASE WHEN k.due_at <= statement_timestamp() THEN true END
 UNION ALL
 SELECT o.id, currval('sluice_outbox_epoch'), coalesce(o.attempts, 0)::bigint + 1, o.created_at, o.topic,
        o.entity_key, o.event_type, o.content_type, o.headers, o.payload, o.lane::bigint, 0::bigint
-  FROM unnest($1) AS u (sluice_claim)
-  JOIN sluice_outbox o ON o.id = CASE WHEN left(u.sluice_claim, 1) = 'i' THEN substr(u.sluice_claim, 2)::bigint END
- WHERE o.held AND o.entity_key IS NULL AND o.available_at <= statement_timestamp()
+  FROM sluice_outbox o
+ WHERE o.id = ANY (ARRAY(SELECT substr(u.sluice_claim, 2)::bigint
+                           FROM unnest($1) AS u (sluice_claim)
+                          WHERE left(u.sluice_claim, 1) = 'i'))
+   AND CASE WHEN o.held AND o.entity_key IS NULL THEN true END
+   AND o.available_at <= statement_timestamp()
    AND (o.leased_until IS NULL OR o.leased_until <= statement_timestamp())
  ORDER BY 1;

@@ -1,7 +1,7 @@
 -- The messages that were found when their keys were locked, if they are still there. `wait` says why
 -- one may not go: 1 its key is blocked, 2 its time has not come. Whether any key is blocked is asked
--- once; and each key by the index, whatever the planner believes of that table. epoch/next has run
--- before.
+-- once; and each key by the index, whatever the planner believes of that table. The CASE keeps it from an
+-- index on what is not held, of which it would read all. epoch/next has run before.
 -- in:  id int8[]
 -- out: id int8, epoch int8, attempt int8, created_at timestamptz, topic text, entity_key text,
 --      event_type text, content_type text, headers jsonb, payload bytea, lane int8, wait int8
@@ -15,6 +15,6 @@ SELECT o.id, currval('sluice_outbox_epoch'), coalesce(o.attempts, 0)::bigint + 1
                     WHEN m.available_at > statement_timestamp() OR m.leased_until > statement_timestamp() THEN 2
                     ELSE 0 END AS sluice_wait
           FROM sluice_outbox m
-         WHERE m.id = ANY ($1) AND NOT m.held
+         WHERE m.id = ANY ($1) AND CASE WHEN m.held THEN false ELSE true END
          ORDER BY m.id
         OFFSET 0) o;

@@ -1,10 +1,13 @@
 -- Keys that are due, locked now, and wait for nothing are as any other.
--- in:  claim text[]
+-- in:  claim text[], turns int8
 -- out: none
 DELETE FROM sluice_outbox_keys k
- USING unnest($1) AS u (sluice_claim)
- WHERE k.entity_key = substr(u.sluice_claim, 2) AND left(u.sluice_claim, 1) = 'k'
-   AND k.due_at <= statement_timestamp()
-   AND NOT EXISTS (SELECT FROM sluice_outbox o WHERE o.held AND o.entity_key = k.entity_key)
-   AND NOT EXISTS (SELECT FROM sluice_outbox_claims c
-                    WHERE c.claim = u.sluice_claim AND c.ends_at > statement_timestamp());
+ WHERE k.entity_key = ANY (ARRAY(SELECT substr(u.sluice_claim, 2)
+                                   FROM unnest($1) AS u (sluice_claim)
+                                  WHERE left(u.sluice_claim, 1) = 'k'))
+   AND CASE WHEN k.due_at <= statement_timestamp() THEN true END
+   AND CASE WHEN (SELECT true FROM sluice_outbox o WHERE o.held AND o.entity_key = k.entity_key LIMIT 1)
+            THEN false ELSE true END
+   AND 'k' || k.entity_key NOT IN (SELECT x.claim
+                                     FROM sluice_outbox_claims c CROSS JOIN unnest(c.keys) AS x (claim)
+                                    WHERE c.epoch >= $2 AND c.ends_at > statement_timestamp());

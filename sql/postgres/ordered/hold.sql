@@ -5,4 +5,4 @@
 -- out: none
 UPDATE sluice_outbox o
    SET held = true, available_at = coalesce(o.available_at, clock_timestamp())
- WHERE o.id = ANY ($1) AND NOT o.held;
+ WHERE o.id = ANY ($1) AND CASE WHEN o.held THEN false ELSE true END;

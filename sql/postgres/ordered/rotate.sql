@@ -2,4 +2,5 @@
 -- in:  entity_key text[]
 -- out: none
 UPDATE sluice_outbox_keys k SET due_at = clock_timestamp()
- WHERE k.entity_key = ANY ($1) AND k.due_at <= statement_timestamp();
+ WHERE k.entity_key = ANY ($1)
+   AND CASE WHEN k.due_at <= statement_timestamp() THEN true END;

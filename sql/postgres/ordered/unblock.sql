@@ -3,4 +3,5 @@
 -- out: none
 DELETE FROM sluice_outbox_keys k
  WHERE k.entity_key = ANY ($1)
-   AND NOT EXISTS (SELECT FROM sluice_outbox o WHERE o.held AND o.entity_key = k.entity_key);
+   AND CASE WHEN (SELECT true FROM sluice_outbox o WHERE o.held AND o.entity_key = k.entity_key LIMIT 1)
+            THEN false ELSE true END;

@@ -27,15 +27,16 @@ CREATE TABLE IF NOT EXISTS sluice_outbox_keys (
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX IF NOT EXISTS sluice_outbox_ix_keys ON sluice_outbox_keys (due_at);
 
--- Strategy guard: one row for each key that a worker holds. The primary key is the net: whatever
--- goes wrong above, no key is held twice.
+-- Strategy guard: one row for each turn of a worker, with the keys that it holds. A row for each key would
+-- be found more and more slowly beside an old snapshot, since the same keys come again and again; epochs do
+-- not. Rows of up to a page stay in one piece.
 CREATE TABLE IF NOT EXISTS sluice_outbox_claims (
-    claim   text COLLATE "C" PRIMARY KEY, -- 'k' and the key, or 'i' and the id of one without
-    epoch   bigint NOT NULL,
+    epoch   bigint PRIMARY KEY,
     ends_at timestamptz NOT NULL,
     holder  bigint NOT NULL,              -- drawn by the worker when it connects
-    held_by text NOT NULL                 -- the same for people
-) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 1000);
+    held_by text NOT NULL,                -- the same for people
+    keys    text[] NOT NULL               -- each is 'k' and the key, or 'i' and the id of a message without
+) WITH (toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 1000);
 
 -- A node lives until its row is deleted: by itself, or by others once lives_until has passed.
 CREATE TABLE IF NOT EXISTS sluice_outbox_nodes (
@@ -59,8 +60,6 @@ CREATE TABLE IF NOT EXISTS sluice_outbox_lanes (
     epoch bigint NOT NULL DEFAULT 0,
     since timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 1000);
-
-CREATE INDEX IF NOT EXISTS sluice_outbox_ix_epoch ON sluice_outbox_lanes (epoch);
 
 INSERT INTO sluice_outbox_lanes (lane)
 SELECT generate_series(0, m.value::integer - 1) FROM sluice_outbox_meta m WHERE m.name = 'lanes'

@@ -1,10 +1,12 @@
 -- The first statement of a session: is this a standby? Then settings for the session:
 -- a bound for transactions that idle, in milliseconds (0: none), so that a worker which the network
--- lost does not hold its rows for hours; and no reading of whole tables. A plan that was made while
--- the table was empty is kept, and would read all of it for each claim once it is full.
+-- lost does not hold its rows for hours; and no reading of whole tables, nor of all that an index has
+-- before the first row is returned. A plan that was made while the table was empty is kept, or made anew
+-- when autovacuum looks at a table that is empty for a moment, and would read all of it for each claim.
 -- in:  idle_ms text
--- out: standby bool, s1 text, s2 text, s3 text
+-- out: standby bool, s1 text, s2 text, s3 text, s4 text
 SELECT pg_is_in_recovery(),
        set_config('idle_in_transaction_session_timeout', $1, false),
        set_config('enable_seqscan', 'off', false),
+       set_config('enable_bitmapscan', 'off', false),
        set_config('jit', 'off', false);

@@ -1,4 +1,4 @@
--- Let go of a key.
--- in:  claim text[], epoch int8
+-- The turn is over: let go of all its keys.
+-- in:  epoch int8
 -- out: none
-DELETE FROM sluice_outbox_claims WHERE claim = ?1 AND epoch = ?2;
+DELETE FROM sluice_outbox_claims WHERE epoch = ?1;

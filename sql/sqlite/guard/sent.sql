@@ -1,4 +1,4 @@
--- Delivered: the row goes, with the statement that checks the epoch of its key.
+-- Delivered: the row goes, with the statement that checks that its key is still our turn's.
 -- in:  id int8[], epoch int8[]
 -- out: none
 DELETE FROM sluice_outbox

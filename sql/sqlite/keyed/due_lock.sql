@@ -1,6 +1,6 @@
 -- Blocked keys that are due, the longest due first, and held messages without a key. The write
 -- transaction is the lock. `id`: the first that is held; none: the key waits for nothing.
--- in:  keys_max int8
+-- in:  keys_max int8, turns int8
 -- out: claim text, id int8
 SELECT d.sluice_claim, d.sluice_id
   FROM (SELECT * FROM (SELECT 'k' || k.entity_key AS sluice_claim,
@@ -18,5 +18,5 @@ SELECT d.sluice_claim, d.sluice_id
                         ORDER BY o.available_at
                         LIMIT ?1)) d
  WHERE NOT EXISTS (SELECT 1 FROM sluice_outbox_claims c
-                    WHERE c.claim = d.sluice_claim AND c.ends_at > strftime('%Y-%m-%d %H:%M:%f', 'now'))
+                    WHERE c.claim = d.sluice_claim AND c.epoch >= ?2 AND c.ends_at > strftime('%Y-%m-%d %H:%M:%f', 'now'))
  LIMIT ?1;

@@ -21,8 +21,8 @@ CREATE TABLE IF NOT EXISTS sluice_outbox_keys (
 );
 CREATE INDEX IF NOT EXISTS sluice_outbox_ix_keys ON sluice_outbox_keys (due_at);
 
--- Strategy guard: one row for each key that a worker holds. The primary key is the net: whatever
--- goes wrong above, no key is held twice.
+-- Strategy guard: one row for each key that a worker holds; those of a turn have the same epoch. The
+-- primary key is the net: whatever goes wrong above, no key is held twice.
 CREATE TABLE IF NOT EXISTS sluice_outbox_claims (
     claim   TEXT PRIMARY KEY NOT NULL, -- 'k' and the key, or 'i' and the id of one without
     epoch   INTEGER NOT NULL,
@@ -30,6 +30,7 @@ CREATE TABLE IF NOT EXISTS sluice_outbox_claims (
     holder  INTEGER NOT NULL,          -- drawn by the worker when it connects
     held_by TEXT NOT NULL              -- the same for people
 );
+CREATE INDEX IF NOT EXISTS sluice_outbox_ix_claims ON sluice_outbox_claims (epoch);
 
 -- A node lives until its row is deleted: by itself, or by others once lives_until has passed.
 CREATE TABLE IF NOT EXISTS sluice_outbox_nodes (
@@ -53,8 +54,6 @@ CREATE TABLE IF NOT EXISTS sluice_outbox_lanes (
     epoch INTEGER NOT NULL DEFAULT 0,
     since TEXT NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now'))
 );
-
-CREATE INDEX IF NOT EXISTS sluice_outbox_ix_epoch ON sluice_outbox_lanes (epoch);
 
 INSERT INTO sluice_outbox_lanes (lane)
 WITH RECURSIVE n (i) AS (

@@ -196,7 +196,8 @@ static sl_ordered_how how(bool in_transaction, bool let_go)
                              .sent = "lanes/sent",
                              .fence = &fence,
                              .fenced = 2,
-                             .done = let_go ? &done : NULL,
+                             .done = &done,
+                             .dones = let_go ? 1 : 0,
                              .retry_base_ns = SL_SEC,
                              .retry_max_ns = SL_SEC };
 }
@@ -232,7 +233,7 @@ static void deletions_alone_are_one_statement(void **state)
     add(2, "x", GO);
     judge("s-");
     settle(how(false, false));
-    said("lanes/sent({1},{9})");
+    said("lanes/sent({1},{9},{5})");
     assert_int_equal(lost, 0);
 }
 
@@ -266,7 +267,7 @@ static void claims_that_go_end_with_the_settle(void **state)
     add(1, "x", GO);
     judge("s");
     settle(how(false, true));
-    said("tx/begin lanes/sent({1},{9}) lanes/release({70,71},3) tx/commit");
+    said("tx/begin lanes/sent({1},{9},{5}) lanes/release({70,71},3) tx/commit");
     sl_batch_reset(&batch);
     settle(how(false, true));
     said("lanes/release({70,71},3)");
@@ -348,7 +349,7 @@ static void a_lost_claim_writes_nothing_but_deletions(void **state)
     db.lossy = "lanes/fence";
     db.missing = 1;
     settle(how(false, false));
-    said("tx/begin lanes/fence({70,71},{70,71})\nlanes/sent({1},{9})");
+    said("tx/begin lanes/fence({70,71},{70,71})\nlanes/sent({1},{9},{5})");
     assert_int_equal(db.rollbacks, 1);
     assert_int_equal(lost, 2);
 }
@@ -386,7 +387,8 @@ static void peeking_is_one_question(void **state)
     sl_val answer[1][SL_STMT_MAX] = { { { .type = SL_T_BOOL, .i = 0 } } };
     db.rows = (const sl_val(*)[SL_STMT_MAX])answer;
     db.nrows = 1;
-    assert_int_equal(sl_ordered_peek(&db.base, "ordered/peek", 7, &any, &err), SL_OK);
+    assert_int_equal(
+        sl_ordered_peek(&db.base, "ordered/peek", (sl_val[]){ sl_int(7) }, &any, &err), SL_OK);
     assert_false(any);
     said("ordered/peek(7)");
 }

@@ -196,12 +196,14 @@ static void an_old_epoch_is_worth_nothing(void **state)
     relane(8);
     int64_t all[100];
     int64_t epochs[100];
+    int64_t lanes[100];
     for (int64_t i = 0; i < 100; i++) {
         all[i] = i + 1;
         epochs[i] = old;
+        lanes[i] = i % 8;
     }
     int64_t n = -1;
-    sl_val in[] = { sl_ints(all, 100), sl_ints(epochs, 100) };
+    sl_val in[] = { sl_ints(all, 100), sl_ints(epochs, 100), sl_ints(lanes, 100) };
     must(sl_db_run1(t.eye, "lanes/sent", in, NULL, NULL, &n, &err));
     assert_int_equal(n, 0);
     assert_int_equal(testdb_count(&t), 100);

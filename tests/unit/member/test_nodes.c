@@ -199,8 +199,8 @@ static void leased_keys_keep_others_away(void **state)
 {
     (void)state;
     testdb_exec(&t, testdb_or(&t,
-                              "INSERT INTO sluice_outbox_claims VALUES ('kx', 1, now() + "
-                              "interval '1 hour', 1, 'n/1')",
+                              "INSERT INTO sluice_outbox_claims VALUES (1, now() + "
+                              "interval '1 hour', 1, 'n/1', '{kx}')",
                               "INSERT INTO sluice_outbox_claims VALUES ('kx', 1, "
                               "strftime('%Y-%m-%d %H:%M:%f', 'now', '+1 hour'), 1, 'n/1')"));
     assert_int_equal(join_as(1, "a", "lanes"), SL_OPERATOR);
