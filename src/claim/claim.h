@@ -38,7 +38,7 @@ typedef struct sl_claim_conf {
     sl_hold hold;
     int64_t retry_base_ns; /* delay after the first failure; doubles */
     int64_t retry_max_ns;
-    sl_lanes *lanes; /* what the node owns: for a strategy that `owns_lanes` */
+    sl_lanes *lanes; /* what the node owns, and until when it is trusted; or NULL */
     int64_t workers; /* that share them */
 } sl_claim_conf;
 
@@ -70,6 +70,14 @@ struct sl_claim_ops {
     SL_CHECK sl_rc (*peek)(sl_claim *c, bool *any, sl_err *err);
     void (*close)(sl_claim *c);
 };
+
+/* A claim may be trusted until then, but no longer than its node: a node that the others may have forgotten
+ * does not know what they agree on by now. */
+static inline int64_t sl_claim_trust(const sl_claim_conf *conf, int64_t until_ns)
+{
+    int64_t node_ns = conf->lanes ? sl_lanes_trusted_ns(conf->lanes) : INT64_MAX;
+    return node_ns < until_ns ? node_ns : until_ns;
+}
 
 /* All strategies, ended by NULL. */
 extern const sl_claim_ops *const sl_claim_all[];

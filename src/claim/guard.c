@@ -204,7 +204,8 @@ static int64_t guard_trusted(const sl_claim *base)
 {
     const guard_claim *c = (const guard_claim *)base;
     int64_t tenth = c->keyed.conf.lease_ns / 10;
-    return c->asked_ns + c->keyed.conf.lease_ns - (tenth < 2 * SL_SEC ? tenth : 2 * SL_SEC);
+    return sl_claim_trust(&c->keyed.conf, c->asked_ns + c->keyed.conf.lease_ns -
+                                              (tenth < 2 * SL_SEC ? tenth : 2 * SL_SEC));
 }
 
 static sl_rc guard_hold(sl_claim *base, const sl_batch *b, sl_err *err)

@@ -39,10 +39,15 @@ static int64_t margin_ns(const skip_claim *c)
     return tenth < 2 * SL_SEC ? tenth : 2 * SL_SEC;
 }
 
-static int64_t skip_trusted(const sl_claim *c)
+static int64_t ends_ns(const skip_claim *c)
 {
-    const skip_claim *s = (const skip_claim *)c;
-    return s->asked_ns + s->conf.lease_ns - margin_ns(s);
+    return c->asked_ns + c->conf.lease_ns - margin_ns(c);
+}
+
+static int64_t skip_trusted(const sl_claim *base)
+{
+    const skip_claim *c = (const skip_claim *)base;
+    return sl_claim_trust(&c->conf, ends_ns(c));
 }
 
 static sl_rc take_locked(skip_claim *c, sl_batch *b, int64_t max, sl_err *err)
@@ -101,7 +106,7 @@ static sl_rc skip_hold(sl_claim *base, const sl_batch *b, sl_err *err)
     int64_t now_ns = sl_now_ns();
     if (c->conf.hold == SL_HOLD_LEASE && now_ns - c->asked_ns >= c->conf.lease_ns / 3)
         return renew(c, b, err);
-    if (now_ns >= skip_trusted(base))
+    if (now_ns >= ends_ns(c))
         return sl_fail(err, SL_AGAIN,
                        "the sink took longer than a transaction may last\nhint: a "
                        "longer lease, a smaller batch, or hold: lease");

@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/open.h"
 #include "core/clock.h"
+#include "core/fault.h"
 #include "format/format.h"
 #include "lib/conf.h"
 #include "member/nodes.h"
@@ -172,13 +173,21 @@ typedef struct taker {
     sl_claim *claim;
     sl_node_row me;
     int64_t next_beat_ns;
+    int64_t trusted_ns; /* until then the others know of it */
     sl_batch batch;
 } taker;
+
+static void beats_now(taker *t)
+{
+    int64_t lease_ns = t->cli->settings.lease_ns;
+    t->next_beat_ns = sl_now_ns() + lease_ns / 3;
+    t->trusted_ns = sl_now_ns() + lease_ns - lease_ns / 10;
+}
 
 static sl_rc join(taker *t, sl_err *err)
 {
     int64_t lease_ns = t->cli->settings.lease_ns;
-    t->next_beat_ns = sl_now_ns() + lease_ns / 3;
+    beats_now(t);
     t->me.session = (int64_t)(sl_random() >> 2) | 1;
     return sl_nodes_join(t->db, &t->me, lease_ns, err);
 }
@@ -190,9 +199,25 @@ static sl_rc beat(taker *t, sl_err *err)
     int64_t lease_ns = t->cli->settings.lease_ns;
     if (sl_now_ns() < t->next_beat_ns)
         return SL_OK;
-    t->next_beat_ns = sl_now_ns() + lease_ns / 3;
+    beats_now(t);
     sl_rc rc = sl_nodes_beat(t->db, &t->me, lease_ns, &now, err);
     return rc == SL_OK && !now.alive ? join(t, err) : rc;
+}
+
+/* When that took so long that the others may have forgotten it, and may share the table in another way by
+ * now, all goes back. */
+static sl_rc take_once(taker *t, sl_err *err)
+{
+    size_t lost;
+    sl_batch_reset(&t->batch);
+    sl_rc rc = t->claim->ops->take(t->claim, &t->batch, t->cli->settings.batch, err);
+    SL_FAULT("pulled");
+    if (rc != SL_OK || sl_now_ns() < t->trusted_ns)
+        return rc;
+    sl_batch_settle_rest(&t->batch, SL_RELEASED, SL_NONE);
+    rc = t->claim->ops->settle(t->claim, &t->batch, &lost, err);
+    sl_batch_reset(&t->batch);
+    return rc;
 }
 
 static sl_rc take(taker *t, sl_err *err)
@@ -202,7 +227,7 @@ static sl_rc take(taker *t, sl_err *err)
     for (unsigned idle = 1;; idle++) {
         sl_rc rc = beat(t, err);
         if (rc == SL_OK)
-            rc = t->claim->ops->take(t->claim, &t->batch, t->cli->settings.batch, err);
+            rc = take_once(t, err);
         int64_t now_ns = sl_now_ns();
         int64_t left_ns = until_ns - now_ns;
         if (rc != SL_OK || t->batch.count > 0 || left_ns <= 0)

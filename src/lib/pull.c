@@ -281,6 +281,14 @@ static sl_rc check_trust(sl_puller *p, sl_err *err)
         "the last heartbeat of node '%.80s' is too old: others may have forgotten it", p->node);
 }
 
+static void give_back(sl_puller *p)
+{
+    sl_err ignored; /* what cannot be given back now comes back by itself */
+    size_t lost;
+    sl_batch_settle_rest(&p->batch, SL_RELEASED, SL_NONE);
+    (void)!p->claim->ops->settle(p->claim, &p->batch, &lost, &ignored);
+}
+
 static sl_rc take(sl_puller *p, size_t max, sl_err *err)
 {
     sl_rc rc = check_trust(p, err);
@@ -289,6 +297,10 @@ static sl_rc take(sl_puller *p, size_t max, sl_err *err)
     rc = reconnect(p, err);
     if (rc == SL_OK)
         rc = p->claim->ops->take(p->claim, &p->batch, (int64_t)max, err);
+    if (rc == SL_OK && p->batch.count > 0 && check_trust(p, err) != SL_OK) {
+        give_back(p); /* it took so long that others may have other plans */
+        rc = err->rc;
+    }
     if (rc != SL_OK) {
         sl_batch_reset(&p->batch);
         disconnect(p);

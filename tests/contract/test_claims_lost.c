@@ -219,6 +219,24 @@ static void a_node_that_is_not_trusted_takes_nothing(void **state)
 }
 
 /* A lane that is to leave is given up only when its last message is settled. */
+/* Others may share the table in another way by then. */
+static void a_claim_is_trusted_no_longer_than_its_node(void **state)
+{
+    (void)state;
+    sl_claim_conf conf = claims_conf("n/1", SL_HOLD_LEASE);
+    testdb_push(&t, "x", 1);
+    lane_node_join(&node, &t, "n");
+    if (lanes())
+        assert_int_equal(lane_node_acquire(&node, 0, node.count), node.count);
+    conf.lanes = node.lanes;
+    sl_lanes_trust(node.lanes, INT64_MAX);
+    worker_open(&a, &t, strategy, &conf);
+    assert_int_equal(take_some(&a, ALL), 1);
+    assert_true(sl_now_ns() < strategy->trusted_ns(a.claim));
+    sl_lanes_trust(node.lanes, sl_now_ns());
+    assert_true(sl_now_ns() >= strategy->trusted_ns(a.claim));
+}
+
 static void a_leaving_lane_waits_for_its_worker(void **state)
 {
     (void)state;
@@ -609,6 +627,7 @@ static int run_group(const char *name)
         TEST(holding_extends_the_lease_of_the_keys),
         TEST(lanes_are_held_as_long_as_the_node_is_trusted),
         TEST(a_node_that_is_not_trusted_takes_nothing),
+        TEST(a_claim_is_trusted_no_longer_than_its_node),
         TEST(a_leaving_lane_waits_for_its_worker),
         TEST(workers_of_a_node_settle_side_by_side),
         TEST(no_key_is_locked_in_vain),

@@ -10,6 +10,7 @@ import pytest
 from checker import check, commit, committed, dead_letters, delivery, Record
 from conftest import claims_ended
 from harness import PATIENCE, is_postgres, query, scaled, wait_until
+from nemesis import all_stopped
 
 
 @pytest.fixture
@@ -71,6 +72,22 @@ def test_pull_and_ack(sluice, box, strategy, pull):
     rest = pull()
     assert sorted([line["id"] for line in lines + rest]) == sorted(messages)
     assert pull() == []
+
+
+def test_a_pull_that_stood_still_for_too_long_gives_all_back(sluice, box, strategy, fault_points, tmp_path):
+    """It took, stood still, was forgotten, and wakes up while others share the table in another way."""
+    commit(box, 5)
+    out = tmp_path / "out.jsonl"
+    puller = sluice.start("pull", "--lease", "1s", db=box, env={"SLUICE_FAULT": "pulled:1:stop"})
+    wait_until(lambda: all_stopped(puller.pid), 10, "the stop")
+    assert len(held(box)) == 5
+    wait_until(lambda: claims_ended(box), 10, "the end of what it holds")
+    sluice.run("run", "--strategy", "lanes", "--sink", f"file:{out}", "--drain", db=box)
+    assert len(out.read_text().splitlines()) == 5
+    puller.resume()
+    puller.wait(status=0)
+    assert puller.stdout() == ""
+    assert query(box, "SELECT count(*) FROM outbox") == [(0,)]
 
 
 def test_nothing_to_pull(sluice, box):
