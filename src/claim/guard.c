@@ -11,6 +11,8 @@
 
 #include <assert.h>
 
+#define EXPIRE_EVERY_NS (60 * SL_SEC)
+
 typedef struct guard_claim {
     sl_claim base;
     sl_keyed keyed;
@@ -18,10 +20,12 @@ typedef struct guard_claim {
     int64_t epoch; /* of the turn */
     bool pieces;   /* a part of the batch was settled before */
     bool adopted;  /* the batch was taken over another connection */
+    bool *there;   /* and which of its messages are still in the table; or NULL */
     sl_str_list going;
     sl_str_list ours; /* the keys that were leased, among those that were locked */
     int64_t counted;  /* so many the last statement found */
     int64_t asked_ns; /* just before the request that gained or renewed the leases */
+    int64_t expire_ns;
 } guard_claim;
 
 extern const sl_claim_ops sl_claim_guard;
@@ -119,6 +123,16 @@ static sl_rc ours_row(void *ctx, const sl_val *cols, sl_err *err)
     return SL_OK;
 }
 
+/* In `going`: those to be leased, and those to be swept, which are nobody's either. */
+static void note_locked(guard_claim *c)
+{
+    c->going.count = 0;
+    for (size_t i = 0; i < c->keyed.claims.count; i++)
+        sl_str_list_add(&c->going, c->keyed.claims.v[i]);
+    for (size_t i = 0; i < c->keyed.empty.count; i++)
+        sl_str_list_add(&c->going, c->keyed.empty.v[i]);
+}
+
 /* Leases what is locked, reads its messages, and ends the transaction: one round trip. */
 static sl_rc lease_and_read(guard_claim *c, sl_batch *b, int64_t max, sl_err *err)
 {
@@ -130,8 +144,10 @@ static sl_rc lease_and_read(guard_claim *c, sl_batch *b, int64_t max, sl_err *er
                     sl_text(sl_str_of(c->keyed.conf.worker)) };
     sl_call calls[7];
     size_t n = 0;
-    if (c->keyed.over && claims->count) {
-        calls[n++] = (sl_call){ .stmt = sl_db_stmt(db, "guard/takeover"), .in = in };
+    note_locked(c);
+    sl_val over_in[] = { sl_texts(c->going.v, c->going.count), in[1] };
+    if (c->keyed.over && c->going.count) {
+        calls[n++] = (sl_call){ .stmt = sl_db_stmt(db, "guard/takeover"), .in = over_in };
         calls[n++] = (sl_call){ .stmt = sl_db_stmt(db, "guard/tidy"), .in = &in[1] };
     }
     if (claims->count) {
@@ -174,14 +190,28 @@ static sl_rc leave_foreign(guard_claim *c, sl_batch *b, sl_err *err)
     return rc;
 }
 
+/* A turn whose keys have no messages any more is looked for by nobody: once a day is over it goes. */
+static sl_rc expire(guard_claim *c, sl_err *err)
+{
+    sl_val turns = sl_int(sl_keyed_turns(&c->keyed));
+    if (sl_now_ns() < c->expire_ns)
+        return SL_OK;
+    c->expire_ns = sl_now_ns() + EXPIRE_EVERY_NS;
+    return sl_db_run1(c->keyed.db, "guard/expire", &turns, NULL, NULL, NULL, err);
+}
+
 static sl_rc guard_take(sl_claim *base, sl_batch *b, int64_t max, sl_err *err)
 {
     guard_claim *c = guard_of(base);
     size_t lost;
     bool locked;
+    sl_rc rc = expire(c, err);
+    if (rc != SL_OK)
+        return rc;
     c->ours.count = 0;
     c->adopted = c->pieces = false;
-    sl_rc rc = sl_keyed_lock(&c->keyed, max, &locked, err);
+    c->there = NULL;
+    rc = sl_keyed_lock(&c->keyed, max, &locked, err);
     if (rc != SL_OK || !locked)
         return rc;
     c->asked_ns = sl_now_ns();
@@ -232,15 +262,43 @@ static sl_rc guard_hold(sl_claim *base, const sl_batch *b, sl_err *err)
 static sl_rc guard_renew(sl_db *db, const int64_t *ids, const int64_t *epochs, size_t n,
                          int64_t lease_ns, sl_err *err)
 {
-    (void)ids;
-    int64_t renewed = 0;
     if (n == 0)
         return SL_OK;
     sl_val in[] = { sl_int(epochs[0]), sl_int(lease_ns / 1000) };
-    sl_rc rc = sl_db_run1(db, "guard/renew", in, NULL, NULL, &renewed, err);
-    if (rc != SL_OK || renewed > 0)
+    sl_val lost_in[] = { sl_ints(ids, n), in[0] };
+    sl_call calls[] = { { .stmt = sl_db_stmt(db, "guard/renew"), .in = in },
+                        { .stmt = sl_db_stmt(db, "guard/lost"), .in = lost_in } };
+    sl_rc rc = db->ops->run(db, calls, 2, err);
+    if (rc != SL_OK || calls[1].affected == 0)
         return rc;
-    return sl_fail(err, SL_AGAIN, "lease lost: the keys were taken over by someone else");
+    return sl_fail(
+        err, SL_AGAIN,
+        "lease lost: the keys of %lld of %zu messages were taken over by someone else",
+        (long long)calls[1].affected, n);
+}
+
+/* The keys of what is settled now. */
+static void note_names(guard_claim *c, const sl_batch *b)
+{
+    sl_keymap seen = { 0 };
+    c->ours.count = 0;
+    for (size_t i = 0; i < b->count; i++) {
+        if (b->msgs[i].verdict == SL_HELD || (c->there && !c->there[i]))
+            continue;
+        sl_str name = name_of(c, &b->msgs[i]);
+        if ((*sl_keymap_at(&seen, name))++ == 0)
+            sl_str_list_add(&c->ours, name);
+    }
+    sl_keymap_fini(&seen);
+}
+
+/* What is to be written to messages that are gone. Deletions are counted where they are made. */
+static size_t missing(const guard_claim *c, const sl_batch *b)
+{
+    size_t n = 0;
+    for (size_t i = 0; c->there && i < b->count; i++)
+        n += !c->there[i] && (b->msgs[i].verdict == SL_RETRY || b->msgs[i].verdict == SL_DEAD);
+    return n;
 }
 
 /* A batch that is settled piece by piece lets go of a key with its last message. */
@@ -255,7 +313,12 @@ static sl_rc guard_settle(sl_claim *base, sl_batch *b, size_t *lost, sl_err *err
     for (size_t i = 0; i < b->count; i++)
         if (b->msgs[i].last && b->msgs[i].verdict != SL_HELD)
             sl_str_list_add(&c->going, name_of(c, &b->msgs[i]));
-    return settle_part(c, lost, err);
+    if (!sl_ordered_found(
+            &c->keyed.found)) /* else what waits is written with it: all keys count */
+        note_names(c, b);
+    sl_rc rc = settle_part(c, lost, err);
+    *lost += missing(c, b);
+    return rc;
 }
 
 /* ---- A batch of another connection ---- */
@@ -263,23 +326,16 @@ static sl_rc guard_settle(sl_claim *base, sl_batch *b, size_t *lost, sl_err *err
 static sl_rc key_row(void *ctx, const sl_val *cols, sl_err *err)
 {
     (void)err;
-    sl_batch *b = ctx;
-    for (size_t i = 0; i < b->count; i++)
-        if (b->msgs[i].id == cols[0].i && !cols[1].null)
-            b->msgs[i].key = sl_arena_copy(&b->arena, cols[1].s);
-    return SL_OK;
-}
-
-static void note_names(guard_claim *c, const sl_batch *b)
-{
-    sl_keymap seen = { 0 };
-    c->ours.count = 0;
+    guard_claim *c = ctx;
+    sl_batch *b = c->keyed.found.batch;
     for (size_t i = 0; i < b->count; i++) {
-        sl_str name = name_of(c, &b->msgs[i]);
-        if ((*sl_keymap_at(&seen, name))++ == 0)
-            sl_str_list_add(&c->ours, name);
+        if (b->msgs[i].id != cols[0].i)
+            continue;
+        c->there[i] = true;
+        if (!cols[1].null)
+            b->msgs[i].key = sl_arena_copy(&b->arena, cols[1].s);
     }
-    sl_keymap_fini(&seen);
+    return SL_OK;
 }
 
 static sl_rc guard_adopt(sl_claim *base, sl_batch *b, sl_err *err)
@@ -291,13 +347,13 @@ static sl_rc guard_adopt(sl_claim *base, sl_batch *b, sl_err *err)
         ids[i] = b->msgs[i].id;
     }
     sl_val in[] = { sl_ints(ids, b->count) };
-    sl_rc rc = sl_db_run1(c->keyed.db, "guard/keys", in, key_row, b, NULL, err);
     c->adopted = true;
     c->epoch = b->count ? b->msgs[0].epoch : 0;
+    c->there = sl_arena_alloc(&b->arena, b->count + 1);
+    memset(c->there, 0, b->count + 1);
     sl_arena_reset(&c->keyed.names);
-    note_names(c, b);
     sl_ordered_begin(&c->keyed.found, b, 0, 0);
-    return rc;
+    return sl_db_run1(c->keyed.db, "guard/keys", in, key_row, c, NULL, err);
 }
 
 /* ---- Opening and closing ---- */
@@ -324,6 +380,7 @@ static sl_rc rehearse(sl_db *db, sl_err *err)
     int64_t no_id;
     sl_val lease_in[] = { claims, sl_int(0), sl_int(0), sl_int(0), sl_text(SL_STR("")) };
     sl_val turn_in[] = { sl_int(0), sl_int(0) };
+    sl_val no_turn = sl_int(INT64_MAX);
     sl_val sent_in[] = { sl_ints(&no_id, 0), sl_ints(&no_id, 0) };
     sl_call calls[] = {
         { .stmt = sl_db_stmt(db, "tx/begin") },
@@ -335,6 +392,7 @@ static sl_rc rehearse(sl_db *db, sl_err *err)
         { .stmt = sl_db_stmt(db, "guard/sent"), .in = sent_in },
         { .stmt = sl_db_stmt(db, "guard/part"), .in = lease_in },
         { .stmt = sl_db_stmt(db, "guard/tidy"), .in = turn_in },
+        { .stmt = sl_db_stmt(db, "guard/expire"), .in = &no_turn },
         { .stmt = sl_db_stmt(db, "guard/done"), .in = turn_in },
         { .stmt = sl_db_stmt(db, "guard/keys"), .in = sent_in },
         { .stmt = sl_db_stmt(db, "tx/commit") },
@@ -347,6 +405,7 @@ static sl_rc guard_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl
     guard_claim *c = sl_alloc(sizeof *c);
     c->base.ops = &sl_claim_guard;
     c->holder = (int64_t)(sl_random() >> 2) | 1;
+    c->expire_ns = sl_now_ns() + EXPIRE_EVERY_NS;
     sl_rc rc = sl_keyed_open(&c->keyed, db, conf, true, err);
     if (rc == SL_OK)
         rc = rehearse(db, err);

@@ -2,6 +2,7 @@
 #include "claim/keyed.h"
 
 #include "core/clock.h"
+#include "core/fault.h"
 #include "core/mem.h"
 
 #define DUE_EVERY_NS (100 * SL_MS)
@@ -175,6 +176,7 @@ static sl_rc lock_some(sl_keyed *k, int64_t max, bool *locked, sl_err *err)
     if (rc != SL_OK)
         return rc;
     sl_window_take(&k->window, &room, &k->ids, &k->claims);
+    SL_FAULT("locked");
     if ((looks > 1 || took_too_many(k)) && k->wide < WIDEST)
         k->wide *= 2;
     else if (k->wide > 1 && looks == 1)

@@ -389,6 +389,8 @@ static sl_rc lanes_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl
 {
     lanes_claim *c = sl_alloc(sizeof *c);
     *c = (lanes_claim){ .base = { &sl_claim_lanes }, .db = db, .conf = *conf };
+    if (conf->lanes) /* it outlives connections */
+        sl_tickets_doubt(sl_lanes_tickets(conf->lanes));
     sl_rc rc = rehearse(db, err);
     if (rc == SL_OK)
         *out = &c->base;

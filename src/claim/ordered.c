@@ -3,6 +3,7 @@
 
 #include "claim/rows.h"
 #include "claim/verdicts.h"
+#include "core/fault.h"
 #include "core/mem.h"
 
 enum { COL_KEY = 5, COL_WAIT = 11 };
@@ -266,6 +267,7 @@ sl_rc sl_ordered_settle(sl_db *db, sl_ordered *o, const sl_ordered_how *how, siz
     sl_rc rc = fence(db, how, &ours, err);
     if (rc != SL_OK)
         return rc;
+    SL_FAULT("fenced");
     if (ours)
         return write_all(db, o, &g, how, err);
     db->ops->rollback(db);

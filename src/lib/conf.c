@@ -52,12 +52,6 @@ sl_rc sl_conf_names(sl_names *out, const sl_settings *s, sl_err *err)
 }
 
 /* Does a worker hold a transaction open while it sends? Then the server bounds it. */
-static bool in_transaction(const sl_settings *s)
-{
-    const sl_claim_ops *ops = sl_claim_named(s->strategy);
-    return ops && (ops->in_transaction || (!ops->ordered && s->hold == SL_HOLD_TRANSACTION));
-}
-
 static sl_dsn dsn_of(const sl_settings *s, const sl_names *names)
 {
     return (sl_dsn){
@@ -66,7 +60,9 @@ static sl_dsn dsn_of(const sl_settings *s, const sl_names *names)
         .names = names,
         .connect_ns = s->connect_timeout_ns,
         .statement_ns = s->statement_timeout_ns,
-        .idle_in_tx_ns = in_transaction(s) ? s->lease_ns : 0,
+        /* A process that stands still in the middle of a claim or a settle must not keep the others
+         * waiting for its locks any longer than for its lease. */
+        .idle_in_tx_ns = s->lease_ns,
         .wake_fd = -1,
     };
 }

@@ -16,6 +16,7 @@ struct sl_tickets {
     int64_t asked_ns;
     bool asking; /* an answer is on its way */
     bool wanted; /* something was proposed */
+    bool doubted;
 };
 
 sl_tickets *sl_tickets_new(void)
@@ -38,6 +39,13 @@ void sl_tickets_free(sl_tickets *t)
     sl_writers_fini(&t->await);
     pthread_mutex_destroy(&t->lock);
     free(t);
+}
+
+void sl_tickets_doubt(sl_tickets *t)
+{
+    pthread_mutex_lock(&t->lock);
+    t->doubted = true;
+    pthread_mutex_unlock(&t->lock);
 }
 
 int64_t sl_tickets_ripe(sl_tickets *t)
@@ -81,13 +89,14 @@ void sl_tickets_answered(sl_tickets *t, sl_writers *w, bool ok)
         return;
     pthread_mutex_lock(&t->lock);
     t->asking = false;
-    if (ok && t->opened > t->ripe && !sl_keymap_meet(&t->await.map, &w->map))
+    if (ok && !t->doubted && t->opened > t->ripe && !sl_keymap_meet(&t->await.map, &w->map))
         t->ripe = t->opened;
-    if (ok && t->opened == t->ripe) {
+    if (ok && (t->doubted || t->opened == t->ripe)) {
         sl_writers old = t->await; /* its memory serves the next answer */
         t->await = *w;
         *w = old;
         t->opened++;
+        t->doubted = false;
         if (t->await.map.count == 0) /* nobody to wait for */
             t->ripe = t->opened;
     }

@@ -31,6 +31,9 @@ typedef struct sl_tickets sl_tickets; /* may be shared by threads */
 
 sl_tickets *sl_tickets_new(void);
 void sl_tickets_free(sl_tickets *t);
+/* The server may have been started anew, after which a prepared transaction has another name: whom the open
+ * ticket waits for is asked again. */
+void sl_tickets_doubt(sl_tickets *t);
 /* This one and those before are ripe. To be read before what is read from the table. */
 int64_t sl_tickets_ripe(sl_tickets *t);
 

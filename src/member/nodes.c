@@ -74,17 +74,20 @@ sl_rc sl_nodes_join(sl_db *db, const sl_node_row *me, int64_t lease_ns, sl_err *
                     sl_text(sl_str_of(me->assign)),
                     sl_int(me->workers),
                     sl_int(lease_ns / 1000) };
+    sl_val void_in[] = { in[0], in[2] };
     sl_call calls[] = {
         { .stmt = sl_db_stmt(db, "tx/begin") },
         { .stmt = sl_db_stmt(db, "nodes/lock") },
         { .stmt = sl_db_stmt(db, "nodes/prune") },
         { .stmt = sl_db_stmt(db, "epoch/next") },
+        { .stmt = sl_db_stmt(db, "nodes/void_turns"), .in = &in[2] },
         { .stmt = sl_db_stmt(db, "nodes/join"), .in = in },
+        { .stmt = sl_db_stmt(db, "nodes/void_lanes"), .in = void_in },
         { .stmt = sl_db_stmt(db, "nodes/list"), .row = add_node, .ctx = &all },
         { .stmt = sl_db_stmt(db, "tx/commit") },
     };
     sl_rc rc = db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
-    if (rc == SL_OK && calls[4].affected == 0)
+    if (rc == SL_OK && calls[5].affected == 0)
         rc = other_strategy(me, &all, err);
     sl_node_list_fini(&all);
     return rc;
@@ -165,21 +168,38 @@ static sl_rc add_grant(void *ctx, const sl_val *cols, sl_err *err)
     return SL_OK;
 }
 
+static sl_rc add_lane(void *ctx, const sl_val *cols, sl_err *err)
+{
+    (void)err;
+    granting *g = ctx;
+    g->lanes[g->n++] = cols[0].i;
+    return SL_OK;
+}
+
 sl_rc sl_lanes_acquire(sl_db *db, const int64_t *lanes, size_t n, int64_t session,
                        sl_lane_fn granted, void *ctx, sl_err *err)
 {
     granting g = { 0 };
-    sl_val in[] = { sl_ints(lanes, n), sl_int(session) };
+    sl_val wanted = sl_ints(lanes, n);
     g.lanes = sl_alloc((2 * n + 1) * sizeof *g.lanes);
     g.epochs = g.lanes + n;
-    sl_call calls[] = {
+    sl_call lock[] = {
         { .stmt = sl_db_stmt(db, "tx/begin") },
-        { .stmt = sl_db_stmt(db, "lanes/lock"), .in = in },
+        { .stmt = sl_db_stmt(db, "lanes/try"), .in = &wanted, .row = add_lane, .ctx = &g },
+    };
+    sl_rc rc = db->ops->run(db, lock, sizeof lock / sizeof lock[0], err);
+    int64_t *locked = sl_alloc((g.n + 1) * sizeof *locked);
+    memcpy(locked, g.lanes, g.n * sizeof *locked);
+    sl_val in[] = { sl_ints(locked, g.n), sl_int(session) };
+    sl_call calls[] = {
         { .stmt = sl_db_stmt(db, "epoch/next") },
         { .stmt = sl_db_stmt(db, "lanes/acquire"), .in = in, .row = add_grant, .ctx = &g },
         { .stmt = sl_db_stmt(db, "tx/commit") },
     };
-    sl_rc rc = db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
+    g.n = 0;
+    if (rc == SL_OK)
+        rc = db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
+    free(locked);
     for (size_t i = 0; rc == SL_OK && i < g.n; i++) /* only once it is committed */
         granted(ctx, (size_t)g.lanes[i], g.epochs[i]);
     free(g.lanes);

@@ -312,6 +312,33 @@ def test_stopped_between_take_and_send_in_a_transaction(sluice, pgdb, recorded, 
     stopped_between_take_and_send(sluice, pgdb, recorded, claim)
 
 
+@pytest.mark.parametrize("claim, point", [("lanes", "fenced"), ("guard", "fenced"), ("guard", "locked"), ("advisory", "locked")])
+def test_stopped_in_the_middle_of_a_transaction(sluice, pgdb, recorded, claim, point):
+    """It holds locks, and stands still: the others wait for them no longer than for its lease."""
+    out = os.path.join(sluice.cwd, "out.jsonl")
+    flags = [*CLAIMS[claim], "--sink", f"file:{out}", "--lease", "2s", "--poll", "100ms"]
+    sluice.run("init", db=pgdb)
+    query(pgdb, "INSERT INTO outbox (topic, entity_key, payload, available_at)"
+                " SELECT 't', 'later:' || i, '1', now() + interval '1 hour' FROM generate_series(1, 200) i")
+    messages = commit(pgdb, 100)
+    a = sluice.start("run", *flags, "--node", "a", "--workers", 1, "--batch", 20, db=pgdb,
+                     env={**recorded.env, "SLUICE_FAULT": f"{point}:1:stop"})
+    wait_until(lambda: all_stopped(a.pid), 10, "the stop")
+    b = sluice.start("run", *flags, "--node", "b", db=pgdb)
+    waiting = "SELECT count(*) FROM outbox WHERE available_at <= now()"
+    wait_until(lambda: query(pgdb, waiting) == [(0,)], 15, "all that a had")
+    messages.update(commit(pgdb, 100))
+    wait_until(lambda: query(pgdb, waiting) == [(0,)], 10, "what came later")
+    a.resume()
+    messages.update(commit(pgdb, 100))
+    wait_until(lambda: query(pgdb, waiting) == [(0,)], 15, "what came then")
+    for node in a, b:
+        node.term()
+        node.wait(status=0)
+    check(messages, read_sink(out), least=300)
+    assert query(pgdb, "SELECT count(*) FROM outbox") == [(200,)]
+
+
 def full_pipe():
     """A pipe of one page that nobody reads: (read, write)."""
     r, w = os.pipe()

@@ -1,6 +1,6 @@
 -- These keys, which are locked now, are taken from turns whose time is over; those keep their others. The
 -- turns are locked in one order: or two workers that take over from the same two would wait for each
--- other. Who renews or settles such a turn meanwhile is waited for, and is right.
+-- other. One that is renewed or settled at this moment is passed by: guard/lease then leaves its keys alone.
 -- in:  claim text[], turns int8
 -- out: none
 WITH ended AS MATERIALIZED (
@@ -8,7 +8,7 @@ WITH ended AS MATERIALIZED (
       FROM sluice_outbox_claims c
      WHERE c.epoch >= $2 AND c.ends_at <= clock_timestamp() AND c.keys && $1
      ORDER BY c.epoch
-       FOR UPDATE
+       FOR UPDATE SKIP LOCKED
 )
 UPDATE sluice_outbox_claims c
    SET keys = ARRAY(SELECT k.claim FROM unnest(c.keys) AS k (claim) WHERE k.claim <> ALL ($1))

@@ -1,4 +1,5 @@
--- Keys that are due, locked now, and wait for nothing are as any other.
+-- Keys that are due, locked now, and wait for nothing are as any other. But not those which a turn has, over
+-- or not: it may be about to hold a message of such a key.
 -- in:  claim text[], turns int8
 -- out: none
 DELETE FROM sluice_outbox_keys k
@@ -10,4 +11,4 @@ DELETE FROM sluice_outbox_keys k
             THEN false ELSE true END
    AND 'k' || k.entity_key NOT IN (SELECT x.claim
                                      FROM sluice_outbox_claims c CROSS JOIN unnest(c.keys) AS x (claim)
-                                    WHERE c.epoch >= $2 AND c.ends_at > statement_timestamp());
+                                    WHERE c.epoch >= $2);

@@ -70,6 +70,25 @@ static void a_floor_counts_when_all_writers_of_its_time_are_gone(void **state)
     assert_int_equal(f.at, 100);
 }
 
+/* After a crash of the server the same prepared transaction has another name. */
+static void names_of_another_life_are_asked_for_again(void **state)
+{
+    (void)state;
+    sl_floor f = { 0 };
+    sl_floor_propose(&f, t, 100);
+    answer("4/2");
+    sl_tickets_doubt(t);
+    answer("-1/726");
+    sl_floor_seen(&f, sl_tickets_ripe(t), 150);
+    assert_int_equal(f.at, 0);
+    answer("-1/726 5/1");
+    sl_floor_seen(&f, sl_tickets_ripe(t), 150);
+    assert_int_equal(f.at, 0);
+    answer("5/1");
+    sl_floor_seen(&f, sl_tickets_ripe(t), 150);
+    assert_int_equal(f.at, 100);
+}
+
 static void a_late_message_keeps_the_floor_down(void **state)
 {
     (void)state;
@@ -159,6 +178,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(a_floor_counts_when_all_writers_of_its_time_are_gone,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(names_of_another_life_are_asked_for_again, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_late_message_keeps_the_floor_down, setup, teardown),
         cmocka_unit_test_setup_teardown(what_was_ripe_after_the_read_does_not_count, setup,
                                         teardown),
