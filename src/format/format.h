@@ -21,6 +21,9 @@
  * ",\"receipt\":\"12:7\"".
  */
 void sl_format_line(sl_buf *out, const sl_msg *m, const char *worker, const char *extra);
+/* Of such a line what the producer wrote, "topic" to "headers", without a comma at either end. */
+void sl_format_members(sl_buf *out, const sl_msg *m);
+void sl_format_payload(sl_buf *out, const sl_msg *m); /* "payload" or "payload_base64" alone */
 
 /*
  * {"topic":..,"key":..,"payload":<any JSON> or "payload_base64":..,"type":..,"headers":{},

@@ -38,21 +38,21 @@ static bool has_default_type(const sl_msg *m)
     return m->content_type.n == 0 || sl_str_eq(m->content_type, SL_STR("application/json"));
 }
 
-static void put_payload(sl_buf *out, const sl_msg *m)
+void sl_format_payload(sl_buf *out, const sl_msg *m)
 {
     if (!m->payload.p) {
-        PUT(out, ",\"payload\":null");
+        PUT(out, "\"payload\":null");
         return;
     }
     bool json = has_default_type(m) || sl_is_json_type(m->content_type);
     if (json && sl_is_json(m->payload)) {
-        PUT(out, ",\"payload\":");
+        PUT(out, "\"payload\":");
         put_on_one_line(out, m->payload);
     } else if (sl_is_utf8(m->payload)) {
-        PUT(out, ",\"payload\":");
+        PUT(out, "\"payload\":");
         sl_json_string(out, m->payload);
     } else {
-        PUT(out, ",\"payload_base64\":\"");
+        PUT(out, "\"payload_base64\":\"");
         sl_base64_encode(out, m->payload);
         PUT(out, "\"");
     }
@@ -79,11 +79,9 @@ static void put_headers(sl_buf *out, sl_str headers)
         sl_json_string(out, headers);
 }
 
-void sl_format_line(sl_buf *out, const sl_msg *m, const char *worker, const char *extra)
+void sl_format_members(sl_buf *out, const sl_msg *m)
 {
-    PUT(out, "{\"id\":");
-    put_int(out, m->id);
-    PUT(out, ",\"topic\":");
+    PUT(out, "\"topic\":");
     sl_json_string(out, m->topic);
     PUT(out, ",\"key\":");
     if (m->key.p)
@@ -96,8 +94,17 @@ void sl_format_line(sl_buf *out, const sl_msg *m, const char *worker, const char
         PUT(out, ",\"content_type\":");
         sl_json_string(out, m->content_type);
     }
-    put_payload(out, m);
+    PUT(out, ",");
+    sl_format_payload(out, m);
     put_headers(out, m->headers);
+}
+
+void sl_format_line(sl_buf *out, const sl_msg *m, const char *worker, const char *extra)
+{
+    PUT(out, "{\"id\":");
+    put_int(out, m->id);
+    PUT(out, ",");
+    sl_format_members(out, m);
     PUT(out, ",\"attempt\":");
     put_int(out, m->attempt);
     PUT(out, ",\"worker\":");

@@ -51,6 +51,21 @@ static void a_line_looks_as_documented(void **state)
            "\"epoch\":7}\n");
 }
 
+static void parts_of_a_line_stand_alone(void **state)
+{
+    (void)state;
+    sl_msg m = a_message();
+    sl_buf b = { 0 };
+    sl_format_members(&b, &m);
+    assert_string_equal(sl_buf_text(&b),
+                        "\"topic\":\"orders\",\"key\":\"order:9182\",\"type\":\"\","
+                        "\"payload\":{\"paid\":true},\"headers\":{}");
+    sl_buf_reset(&b);
+    sl_format_payload(&b, &m);
+    assert_string_equal(sl_buf_text(&b), "\"payload\":{\"paid\":true}");
+    sl_buf_fini(&b);
+}
+
 static void every_member_is_filled_and_escaped(void **state)
 {
     (void)state;
@@ -192,6 +207,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_looks_as_documented),
+        cmocka_unit_test(parts_of_a_line_stand_alone),
         cmocka_unit_test(every_member_is_filled_and_escaped),
         cmocka_unit_test(what_is_absent_is_null_or_empty),
         cmocka_unit_test(a_payload_of_json_is_embedded_as_it_is_spelled),
