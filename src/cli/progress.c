@@ -9,14 +9,19 @@
 
 enum { BAR_WIDTH = 30 };
 
+void sl_progress_begin_of(sl_progress *p, const char *verb, uint64_t messages)
+{
+    *p = (sl_progress){ .verb = verb,
+                        .shown = verb && isatty(STDERR_FILENO),
+                        .total_bytes = messages,
+                        .begun_ns = sl_now_ns() };
+}
+
 void sl_progress_begin(sl_progress *p, const char *verb, FILE *input)
 {
     struct stat st;
-    *p = (sl_progress){ .verb = verb,
-                        .shown = verb && isatty(STDERR_FILENO),
-                        .begun_ns = sl_now_ns() };
-    if (fstat(fileno(input), &st) == 0 && S_ISREG(st.st_mode))
-        p->total_bytes = (uint64_t)st.st_size;
+    bool file = fstat(fileno(input), &st) == 0 && S_ISREG(st.st_mode);
+    sl_progress_begin_of(p, verb, file ? (uint64_t)st.st_size : 0);
 }
 
 static void draw_bar(const sl_progress *p, uint64_t bytes)

@@ -59,6 +59,27 @@ static size_t width(const char *text)
     return n;
 }
 
+/* Whole characters: of one that has several bytes, all or none. */
+static char *cut(sl_str s, size_t room)
+{
+    static const char dots[] = "...";
+    size_t chars = 0, whole = 0;
+    for (size_t i = 0; i < s.n; i++) {
+        if (((unsigned char)s.p[i] & 0xc0) == 0x80)
+            continue;
+        if (chars == room)
+            return sl_asprintf("%.*s%s", (int)whole, s.p, dots);
+        if (++chars + strlen(dots) == room + 1)
+            whole = i;
+    }
+    return sl_strndup(s.p, s.n);
+}
+
+void sl_table_cell_cut(sl_table *t, sl_str text, size_t room)
+{
+    put_cell(t, cut(text, room));
+}
+
 static size_t column_width(const sl_table *t, size_t column)
 {
     size_t most = 0;
@@ -75,6 +96,18 @@ size_t sl_table_width(const sl_table *t)
     for (size_t c = 0; c < t->columns; c++)
         sum += column_width(t, c);
     return sum;
+}
+
+void sl_table_fit(sl_table *t, size_t width, size_t least)
+{
+    size_t last = t->columns - 1;
+    size_t others = sl_table_width(t) - column_width(t, last);
+    size_t room = width > others + least ? width - others : least;
+    for (size_t i = last; i < t->cells; i += t->columns) {
+        char *before = t->v[i];
+        t->v[i] = cut(sl_str_of(before), room);
+        free(before);
+    }
 }
 
 static void pad(sl_buf *line, size_t n)

@@ -58,6 +58,14 @@ static void of_a_stream(void)
     close(ends[1]);
 }
 
+static void of_a_number(void)
+{
+    sl_progress p;
+    sl_progress_begin_of(&p, "resending", 40);
+    sl_progress_step(&p, 10, 10);
+    sl_progress_end(&p);
+}
+
 static void quietly(void)
 {
     sl_progress p;
@@ -73,6 +81,14 @@ static void a_terminal_sees_a_bar(void **state)
     written(true, of_a_file, out, sizeof out);
     assert_non_null(strstr(out, "pushing [###############...............]  50% 7 messages"));
     assert_non_null(strstr(out, "\r\033[K")); /* and the line is wiped at the end */
+}
+
+static void a_number_of_messages_makes_a_bar_too(void **state)
+{
+    (void)state;
+    char out[512];
+    written(true, of_a_number, out, sizeof out);
+    assert_non_null(strstr(out, "resending [#######.......................]  25% 10 messages"));
 }
 
 static void a_stream_has_no_end_to_measure(void **state)
@@ -96,6 +112,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_terminal_sees_a_bar),
+        cmocka_unit_test(a_number_of_messages_makes_a_bar_too),
         cmocka_unit_test(a_stream_has_no_end_to_measure),
         cmocka_unit_test(nothing_else_sees_anything),
     };

@@ -69,6 +69,45 @@ static void a_name_cannot_command_the_terminal(void **state)
     sl_table_fini(&t);
 }
 
+static const char *cut_to(const char *text, size_t room)
+{
+    static char got[64];
+    sl_table t = { 0 };
+    sl_table_begin(&t, "x");
+    sl_table_cell_cut(&t, sl_str_of(text), room);
+    snprintf(got, sizeof got, "%s", t.v[1]);
+    sl_table_fini(&t);
+    return got;
+}
+
+static void long_cells_end_in_dots(void **state)
+{
+    (void)state;
+    assert_string_equal(cut_to("abcdef", 6), "abcdef");
+    assert_string_equal(cut_to("abcdefg", 6), "abc...");
+    assert_string_equal(cut_to("\xc3\xb6\xc3\xb6\xc3\xb6\xc3\xb6", 4),
+                        "\xc3\xb6\xc3\xb6\xc3\xb6\xc3\xb6");
+    assert_string_equal(cut_to("\xc3\xb6\xc3\xb6\xc3\xb6\xc3\xb6\xc3\xb6", 4), "\xc3\xb6...");
+    assert_string_equal(cut_to("a\nb", 6), "a?b");
+    assert_string_equal(cut_to("", 6), "");
+}
+
+static void the_last_column_is_cut_to_fit(void **state)
+{
+    (void)state;
+    sl_table t = { 0 };
+    sl_table_begin(&t, "id|error");
+    sl_table_cell(&t, "1");
+    sl_table_cell(&t, "0123456789");
+    sl_table_fit(&t, 16, 5);
+    assert_string_equal(printed(&t), "  id  error\n  1   0123456789\n");
+    sl_table_fit(&t, 15, 5);
+    assert_string_equal(printed(&t), "  id  error\n  1   012345...\n");
+    sl_table_fit(&t, 3, 5);
+    assert_string_equal(printed(&t), "  id  error\n  1   01...\n");
+    sl_table_fini(&t);
+}
+
 static void a_terminal_has_a_width(void **state)
 {
     (void)state;
@@ -91,6 +130,8 @@ int main(void)
         cmocka_unit_test(letters_are_counted_not_bytes),
         cmocka_unit_test(empty_cells_leave_no_blanks),
         cmocka_unit_test(a_name_cannot_command_the_terminal),
+        cmocka_unit_test(long_cells_end_in_dots),
+        cmocka_unit_test(the_last_column_is_cut_to_fit),
         cmocka_unit_test(a_terminal_has_a_width),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
