@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import shlex
 import urllib.parse
 
 import pytest
@@ -34,7 +35,7 @@ class Roles:
     def __init__(self, pg, url, sluice):
         self.url, self.sluice = url, sluice
         self.suffix = urllib.parse.urlsplit(url).path.lstrip("/")
-        for role in ("outbox_owner", "producer", "relay", "viewer"):
+        for role in ("outbox_owner", "producer", "relay", "viewer", "operator"):
             pg.sql(f"CREATE ROLE {self.name(role)} LOGIN")
         query(url, f"GRANT CREATE ON SCHEMA public TO {self.name('outbox_owner')}")
         self.run("outbox_owner", "init")
@@ -46,7 +47,7 @@ class Roles:
         return self.url.replace("postgres@", f"{self.name(role)}@")
 
     def execute(self, statement):
-        query(self.url, re.sub(r"\b(producer|relay|viewer)$", lambda m: self.name(m.group(1)), statement))
+        query(self.url, re.sub(r"\b(producer|relay|viewer|operator)$", lambda m: self.name(m.group(1)), statement))
 
     def run(self, role, *args, **kw):
         return self.sluice.run(*args, db=self.url_of(role), **kw)
@@ -80,6 +81,10 @@ def test_grants_are_enough(roles):
         query(roles.url_of("producer"), INSERT)
     status = json.loads(roles.run("viewer", "status", "--json").stdout)
     assert (status["total"], status["dead"]) == (1, 1)
+    for role in ("viewer", "operator"):
+        roles.run(role, "dead", "list")
+        roles.run(role, "dead", "show", 1)
+    roles.run("operator", "dead", "resend", "--all", "--yes")
 
 
 def test_grants_give_no_more(roles):
@@ -90,8 +95,10 @@ def test_grants_give_no_more(roles):
         roles.refused("producer", sql)
     for sql in (INSERT, "DELETE FROM outbox_dead", "UPDATE outbox_meta SET value = '9'", "DROP TABLE outbox"):
         roles.refused("relay", sql)
-    for sql in (INSERT, "DELETE FROM outbox", "UPDATE outbox SET payload = ''"):
+    for sql in (INSERT, "DELETE FROM outbox", "UPDATE outbox SET payload = ''", "DELETE FROM outbox_dead"):
         roles.refused("viewer", sql)
+    for sql in ("DELETE FROM outbox", "UPDATE outbox SET payload = ''", "DROP TABLE outbox_dead"):
+        roles.refused("operator", sql)
 
 
 def works(roles):
@@ -99,6 +106,10 @@ def works(roles):
     good = not roles.run("producer", "push", "--topic", "t", "x", check=False).returncode
     for flags in CLAIMS:
         good = good and not roles.run("relay", "run", "--sink", "null:", "--drain", *flags, check=False).returncode
+    query(roles.url, "INSERT INTO outbox_dead (id, topic, event_type, payload, content_type, attempts, epoch)"
+                     " VALUES (1, 't', '', '', '', 1, 0)")
+    for args in (["list"], ["resend", "--all", "--yes"]):
+        good = good and not roles.run("operator", "dead", *args, check=False).returncode
     return good and not roles.run("viewer", "status", check=False).returncode
 
 
@@ -131,17 +142,17 @@ def test_a_producer_may_be_held_to_some_columns(roles):
 
 
 def test_a_dead_letter_is_delivered_again(sluice, db):
+    """By the commands of the page, as they stand there."""
     sluice.run("init", db=db)
-    sluice.run("push", "--topic", "t", "--key", "k", "--type", "T", "--headers", "a=1", "x", db=db)
-    sluice.run("pull", "--bury", receipt_of(sluice.run("pull", db=db)), db=db)
-    [(id,)] = query(db, "SELECT id FROM outbox_dead")
-    for statement in block("Dead letters", "sql").split(";"):
-        if statement.strip() not in ("", "BEGIN", "COMMIT"):
-            query(db, statement.replace("42", str(id)))
+    sluice.run("push", "--topic", "orders.new", "--key", "k", "--type", "T", "--headers", "a=1", "x", db=db)
+    sluice.run("pull", "--bury", "--reason", "connection refused: 10.0.0.7", receipt_of(sluice.run("pull", db=db)), db=db)
+    for command in block("Dead letters", "sh").splitlines():
+        words = shlex.split(command)[1:]
+        sluice.run(*words, *(["--yes"] if words[1] in ("resend", "drop") else []), db=db)
     assert query(db, "SELECT count(*) FROM outbox_dead") == [(0,)]
     line = json.loads(sluice.run("run", "--sink", "stdout:", "--drain", db=db).stdout)
     assert (line["topic"], line["key"], line["type"], line["payload"], line["headers"], line["attempt"]) == \
-        ("t", "k", "T", "x", {"a": "1"}, 1)
+        ("orders.new", "k", "T", "x", {"a": "1"}, 1)
 
 
 def test_the_page_s_table_is_adopted(sluice, db, tmp_path):
