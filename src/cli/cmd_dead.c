@@ -54,13 +54,12 @@ static const sl_opt flags[] = {
 static sl_rc list(const sl_cli *cli, sl_db *db, const sl_dead_filter *f, sl_err *err)
 {
     const dead_flags *own = cli->own;
-    sl_dead_page p = { .table = cli->settings.table,
-                       .limit = own->limit ? own->limit : LIMIT_DEFAULT,
-                       .filtered = !sl_dead_filter_is_empty(f) };
+    sl_dead_page p = { .table = cli->settings.table, .filtered = !sl_dead_filter_is_empty(f) };
     sl_rc rc = sl_dead_count(&p.counts, db, f, err);
     sl_dead_page_begin(&p, own->json);
     if (rc == SL_OK)
-        rc = sl_dead_list(db, f, p.limit, sl_dead_page_row, &p, err);
+        rc = sl_dead_list(db, f, own->limit ? own->limit : LIMIT_DEFAULT, sl_dead_page_row, &p,
+                          err);
     if (rc == SL_OK)
         sl_dead_page_print(&p, stdout);
     sl_dead_page_fini(&p);
@@ -127,15 +126,13 @@ static void note_step(void *ctx, size_t seen)
 
 static void note_missing(work *w, const int64_t *ids, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        bool before = false;
-        for (size_t j = 0; j < i && !before; j++)
-            before = ids[j] == ids[i];
-        if (before || sl_dead_has(&w->refs, ids[i]))
-            continue;
-        if (w->missing++ < STAYS_SHOWN)
-            fprintf(stderr, "there is no dead letter %lld\n", (long long)ids[i]);
-    }
+    int64_t *missing = sl_alloc((n + 1) * sizeof *missing);
+    w->missing = sl_dead_missing(&w->refs, ids, n, missing);
+    for (size_t i = 0; i < w->missing && i < STAYS_SHOWN; i++)
+        fprintf(stderr, "there is no dead letter %lld\n", (long long)missing[i]);
+    if (w->missing > STAYS_SHOWN)
+        fprintf(stderr, "... and %zu more\n", w->missing - STAYS_SHOWN);
+    free(missing);
 }
 
 /* Yes or no, from the terminal. */
@@ -289,6 +286,24 @@ static int check_terminal(const sl_cli *cli, const wish *x)
                         x->verb);
 }
 
+static int by_number(const void *a, const void *b)
+{
+    const int64_t *x = a;
+    const int64_t *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Sorted, and each once. */
+static void tidy_ids(wish *x)
+{
+    size_t kept = 0;
+    qsort(x->ids, x->id_count, sizeof *x->ids, by_number);
+    for (size_t i = 0; i < x->id_count; i++)
+        if (kept == 0 || x->ids[kept - 1] != x->ids[i])
+            x->ids[kept++] = x->ids[i];
+    x->id_count = kept;
+}
+
 static int read_ids(const sl_cli *cli, wish *x)
 {
     x->ids = sl_alloc((size_t)cli->argc * sizeof *x->ids);
@@ -306,6 +321,7 @@ static int read_ids(const sl_cli *cli, wish *x)
     if (strcmp(x->verb, "show") == 0 && x->id_count != 1)
         return sl_cli_usage(cli, "show takes the number of one dead letter\nhint: sluice dead "
                                  "show DEAD_ID");
+    tidy_ids(x);
     if (strcmp(x->verb, "list") == 0 && x->id_count)
         return sl_cli_usage(cli, "list takes no argument '%.60s'\nhint: sluice dead show %.60s",
                             cli->argv[1], cli->argv[1]);

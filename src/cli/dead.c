@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/dead.h"
 
-#include "core/clock.h"
+#include "core/buf.h"
 #include "core/mem.h"
-
-#include <assert.h>
 
 /* A transaction takes at most so much, but for one larger message; and a question is answered with so many. */
 enum { CHUNK = 500, CHUNK_BYTES = 16 << 20, PAGE = 10000 };
@@ -134,12 +132,26 @@ sl_rc sl_dead_pick(sl_dead_refs *out, sl_db *db, const int64_t *dead_ids, size_t
     return rc;
 }
 
-bool sl_dead_has(const sl_dead_refs *refs, int64_t dead_id)
+static int by_number(const void *a, const void *b)
 {
+    const int64_t *x = a;
+    const int64_t *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+size_t sl_dead_missing(const sl_dead_refs *refs, const int64_t *dead_ids, size_t n,
+                       int64_t *missing)
+{
+    size_t found = 0;
+    int64_t *have = sl_alloc((refs->count + 1) * sizeof *have);
     for (size_t i = 0; i < refs->count; i++)
-        if (refs->v[i].dead_id == dead_id)
-            return true;
-    return false;
+        have[i] = refs->v[i].dead_id;
+    qsort(have, refs->count, sizeof *have, by_number);
+    for (size_t i = 0; i < n; i++)
+        if (!bsearch(&dead_ids[i], have, refs->count, sizeof *have, by_number))
+            missing[found++] = dead_ids[i];
+    free(have);
+    return found;
 }
 
 void sl_dead_refs_fini(sl_dead_refs *refs)

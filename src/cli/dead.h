@@ -7,7 +7,6 @@
 #ifndef SL_CLI_DEAD_H
 #define SL_CLI_DEAD_H
 
-#include "core/buf.h"
 #include "db/db.h"
 
 typedef struct sl_dead_filter {
@@ -47,7 +46,9 @@ typedef struct sl_dead_refs {
 SL_CHECK sl_rc sl_dead_find(sl_dead_refs *out, sl_db *db, const sl_dead_filter *f, sl_err *err);
 SL_CHECK sl_rc sl_dead_pick(sl_dead_refs *out, sl_db *db, const int64_t *dead_ids, size_t n,
                             sl_err *err);
-bool sl_dead_has(const sl_dead_refs *refs, int64_t dead_id);
+/* Which of these, sorted and each once, are none of the refs: into `missing`, which has room for all. How many. */
+size_t sl_dead_missing(const sl_dead_refs *refs, const int64_t *dead_ids, size_t n,
+                       int64_t *missing);
 void sl_dead_refs_fini(sl_dead_refs *refs);
 
 typedef struct sl_dead_job {

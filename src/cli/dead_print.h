@@ -8,7 +8,6 @@
 
 typedef struct sl_dead_page {
     const char *table;
-    int64_t limit;
     bool filtered;
     sl_dead_counts counts;
     bool json;
@@ -16,7 +15,7 @@ typedef struct sl_dead_page {
     size_t width; /* of the terminal; 0: there is none */
     sl_table rows;
     sl_buf out;
-} sl_dead_page; /* set the first four, the rest zero */
+} sl_dead_page; /* set the first three, the rest zero */
 
 void sl_dead_page_begin(sl_dead_page *p, bool json);
 SL_CHECK sl_rc sl_dead_page_row(void *page, const sl_val *cols, sl_err *err); /* of dead/list */

@@ -184,7 +184,11 @@ static void some_are_named(void **state)
     assert_int_equal(refs.v[0].id, 30);
     assert_int_equal(refs.v[1].dead_id, 1);
     assert_int_equal(refs.v[1].bytes, 1);
-    assert_true(sl_dead_has(&refs, 1) && sl_dead_has(&refs, 2) && !sl_dead_has(&refs, 99));
+    int64_t missing[4];
+    assert_int_equal(sl_dead_missing(&refs, (int64_t[]){ 0, 1, 2, 99 }, 4, missing), 2);
+    assert_int_equal(missing[0], 0);
+    assert_int_equal(missing[1], 99);
+    assert_int_equal(sl_dead_missing(&(sl_dead_refs){ 0 }, (int64_t[]){ 5 }, 1, missing), 1);
     sl_dead_refs_fini(&refs);
 }
 

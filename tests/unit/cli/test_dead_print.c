@@ -38,7 +38,7 @@ static const char *printed(sl_dead_page *p)
 static void a_list_lines_up(void **state)
 {
     (void)state;
-    sl_dead_page p = { .table = "outbox", .limit = 2, .counts = { 17, 17 } };
+    sl_dead_page p = { .table = "outbox", .counts = { 17, 17 } };
     sl_dead_page_begin(&p, false);
     p.width = 0; /* whatever the test runs on */
     add(&p, 100, "order:9182", "no\nroute");
