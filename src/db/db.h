@@ -123,12 +123,16 @@ typedef struct sl_dsn {
     int64_t statement_ns;  /* a statement without an answer for so long: connection lost */
     int64_t idle_in_tx_ns; /* 0, or the server ends a transaction that idles longer */
     bool create;           /* a missing SQLite file is made */
-    int wake_fd;           /* -1, or gives up waiting when readable, with SL_STOPPED */
+    bool look;   /* change nothing: nothing is set or prepared on the session, so that it may go
+                              through a pooler; a SQLite file is left as it is, wherever it is */
+    int wake_fd; /* -1, or gives up waiting when readable, with SL_STOPPED */
 } sl_dsn;
 
 struct sl_db_ops {
     const char *name;    /* "postgres": the folder under sql/ */
     const char *example; /* "postgresql://user@host/database" */
+    const char *library; /* "libpq": what is linked, and its version as that library counts */
+    int (*library_version)(void);
     bool (*accepts)(const char *url);
     SL_CHECK sl_rc (*open)(sl_db **out, const sl_dsn *dsn, sl_err *err);
     /* Wraps a connection that the caller owns; nothing is prepared or left behind on it, and

@@ -20,6 +20,7 @@ typedef struct pg_db {
     sl_db base;
     sl_pg_conn conn;
     bool adopted;
+    bool look; /* only unnamed statements, each prepared where it is used */
     const sl_names *names;
     int64_t statement_ns;
     sl_buf sql;      /* statement text while it is prepared */
@@ -117,16 +118,19 @@ static bool succeeded(const PGresult *res)
 
 /* ---- Running ---- */
 
-static void statement_name(const sl_stmt *s, char name[32])
+static void statement_name(const pg_db *p, const sl_stmt *s, char name[32])
 {
-    snprintf(name, 32, "sluice_%d", s->index);
+    if (p->look)
+        name[0] = '\0';
+    else
+        snprintf(name, 32, "sluice_%d", s->index);
 }
 
 static bool send_prepare(pg_db *p, const sl_stmt *s)
 {
     char name[32];
     Oid types[SL_STMT_MAX];
-    statement_name(s, name);
+    statement_name(p, s, name);
     for (int i = 0; i < s->nparams; i++)
         types[i] = sl_pg_oid(s->params[i]);
     sl_buf_reset(&p->sql);
@@ -138,7 +142,7 @@ static bool send_call(pg_db *p, const sl_call *c)
 {
     char name[32];
     packed in;
-    statement_name(c->stmt, name);
+    statement_name(p, c->stmt, name);
     pack(p, c, &in);
     return PQsendQueryPrepared(p->conn.pg, name, in.n, in.values, in.lengths, in.formats, 1);
 }
@@ -148,7 +152,7 @@ static bool send_all(pg_db *p, const sl_call *calls, size_t count, bool *prepare
     for (size_t i = 0; i < count; i++) {
         const sl_stmt *s = calls[i].stmt;
         prepares[i] = !p->prepared[s->index];
-        for (size_t j = 0; j < i && prepares[i]; j++)
+        for (size_t j = 0; j < i && prepares[i] && !p->look; j++)
             prepares[i] = calls[j].stmt != s; /* once is enough */
         if ((prepares[i] && !send_prepare(p, s)) || !send_call(p, &calls[i]))
             return false;
@@ -189,7 +193,7 @@ static sl_rc read_all(pg_db *p, sl_call *calls, size_t count, const bool *prepar
     for (size_t i = 0; i < count && PQstatus(p->conn.pg) == CONNECTION_OK; i++) {
         if (prepares[i]) {
             rc = read_answer(p, NULL, deadline_ns, rc, err);
-            p->prepared[calls[i].stmt->index] = rc == SL_OK;
+            p->prepared[calls[i].stmt->index] = rc == SL_OK && !p->look;
         }
         rc = read_answer(p, &calls[i], deadline_ns, rc, err);
     }
@@ -341,7 +345,8 @@ static sl_rc pg_open(sl_db **out, const sl_dsn *dsn, sl_err *err)
     sl_rc rc = sl_pg_connect(&conn, dsn, err);
     pg_db *p = new_db(conn, false, dsn->names);
     p->statement_ns = dsn->statement_ns;
-    if (rc == SL_OK)
+    p->look = dsn->look;
+    if (rc == SL_OK && !dsn->look)
         rc = open_session(p, dsn, err);
     if (rc == SL_OK)
         *out = &p->base;
@@ -375,6 +380,8 @@ static void pg_close(sl_db *db)
 const sl_db_ops sl_db_postgres = {
     .name = "postgres",
     .example = "postgresql://user@host/database",
+    .library = "libpq",
+    .library_version = PQlibVersion,
     .accepts = pg_accepts,
     .open = pg_open,
     .adopt = pg_adopt,

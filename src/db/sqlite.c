@@ -8,11 +8,11 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "db/db.h"
+#include "db/lite_file.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <sqlite3.h>
-#include <sys/vfs.h>
 
 enum { OLDEST_LIBRARY = 3035000 }; /* UPDATE ... RETURNING */
 
@@ -254,30 +254,13 @@ static bool lite_accepts(const char *url)
 /* Locks over a network are a matter of luck, and with them the file. */
 static sl_rc refuse_network(const char *path, sl_err *err)
 {
-    static const struct {
-        long type;
-        const char *name;
-    } remote[] = {
-        { 0x6969, "NFS" },
-        { 0x517b, "SMB" },
-        { 0xfe534d42, "SMB" },
-        { 0xff534d42, "CIFS" },
-    };
-    struct statfs fs;
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? sl_strndup(path, (size_t)(slash - path) + 1) : sl_strdup(".");
-    bool known = statfs(path, &fs) == 0 || statfs(folder, &fs) == 0; /* it may be a new file */
-    free(folder);
-    if (!known)
-        return SL_OK; /* opening it will tell */
-    for (size_t i = 0; i < sizeof remote / sizeof remote[0]; i++)
-        if ((uint32_t)fs.f_type == (uint32_t)remote[i].type)
-            return sl_fail(
-                err, SL_OPERATOR,
-                "sqlite: %.200s is on a network file system (%s), where SQLite's locks do "
-                "not hold\nhint: use a local disk, or PostgreSQL",
-                path, remote[i].name);
-    return SL_OK;
+    const char *remote = sl_lite_file_remote(path);
+    if (!remote)
+        return SL_OK;
+    return sl_fail(err, SL_OPERATOR,
+                   "sqlite: %.200s is on a network file system (%s), where SQLite's locks do "
+                   "not hold\nhint: use a local disk, or PostgreSQL",
+                   path, remote);
 }
 
 static sl_rc open_file(lite_db *l, const char *path, bool create, sl_err *err)
@@ -318,6 +301,15 @@ static sl_rc prepare_session(lite_db *l, const sl_dsn *dsn, sl_err *err)
     return rc;
 }
 
+/* Waits its turn like any other, but leaves the journal's mode as it is, and the journal where it is. */
+static sl_rc prepare_look(lite_db *l, const sl_dsn *dsn)
+{
+    sqlite3_extended_result_codes(l->db, 1);
+    sqlite3_busy_timeout(l->db, (int)(dsn->connect_ns / SL_MS));
+    sqlite3_db_config(l->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    return SL_OK;
+}
+
 static lite_db *new_db(bool adopted, const sl_names *names)
 {
     lite_db *l = sl_alloc(sizeof *l + (size_t)sl_stmts_count * sizeof(sqlite3_stmt *));
@@ -327,7 +319,7 @@ static lite_db *new_db(bool adopted, const sl_names *names)
     return l;
 }
 
-static sl_rc check_url(const char *path, const sl_names *names, sl_err *err)
+static sl_rc check_url(const char *path, const sl_names *names, bool look, sl_err *err)
 {
     if (!*path)
         return sl_fail(err, SL_OPERATOR, "sqlite: the URL has no path\nhint: sqlite:PATH");
@@ -344,19 +336,19 @@ static sl_rc check_url(const char *path, const sl_names *names, sl_err *err)
                        "sqlite: the library is version %s; Sluice needs 3.35 or "
                        "newer",
                        sqlite3_libversion());
-    return refuse_network(path, err);
+    return look ? SL_OK : refuse_network(path, err);
 }
 
 static sl_rc lite_open(sl_db **out, const sl_dsn *dsn, sl_err *err)
 {
     const char *path = dsn->url + strlen("sqlite:");
-    sl_rc rc = check_url(path, dsn->names, err);
+    sl_rc rc = check_url(path, dsn->names, dsn->look, err);
     if (rc != SL_OK)
         return rc;
     lite_db *l = new_db(false, dsn->names);
     rc = open_file(l, path, dsn->create, err);
     if (rc == SL_OK)
-        rc = prepare_session(l, dsn, err);
+        rc = dsn->look ? prepare_look(l, dsn) : prepare_session(l, dsn, err);
     if (rc == SL_OK)
         *out = &l->base;
     else
@@ -392,6 +384,8 @@ static void lite_close(sl_db *db)
 const sl_db_ops sl_db_sqlite = {
     .name = "sqlite",
     .example = "sqlite:PATH",
+    .library = "sqlite3",
+    .library_version = sqlite3_libversion_number,
     .accepts = lite_accepts,
     .open = lite_open,
     .adopt = lite_adopt,

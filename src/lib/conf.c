@@ -84,6 +84,13 @@ sl_rc sl_conf_open_db(sl_db **out, const sl_settings *s, const sl_names *names, 
     return rc;
 }
 
+sl_rc sl_conf_look_db(sl_db **out, const sl_settings *s, const sl_names *names, sl_err *err)
+{
+    sl_dsn dsn = dsn_of(s, names);
+    dsn.look = true;
+    return sl_db_open(out, &dsn, err);
+}
+
 void sl_conf_claim(sl_claim_conf *out, const sl_settings *s, const char *worker)
 {
     *out = (sl_claim_conf){

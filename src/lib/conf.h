@@ -25,6 +25,10 @@ SL_CHECK sl_rc sl_conf_names(sl_names *out, const sl_settings *s, sl_err *err);
 SL_CHECK sl_rc sl_conf_open_db(sl_db **out, const sl_settings *s, const sl_names *names,
                                bool create, int wake_fd, sl_err *err);
 
+/* The same without any check, only to look: see sl_dsn. */
+SL_CHECK sl_rc sl_conf_look_db(sl_db **out, const sl_settings *s, const sl_names *names,
+                               sl_err *err);
+
 void sl_conf_claim(sl_claim_conf *out, const sl_settings *s, const char *worker);
 
 /* Whoever keeps messages for long needs a lease that another connection can renew. NULL: SL_REFUSED. */

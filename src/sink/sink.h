@@ -37,6 +37,9 @@ struct sl_sink_ops {
     const char *scheme;  /* "file" in file:PATH */
     const char *example; /* "file:PATH" */
     bool in_order;
+    const char
+        *library; /* NULL, or "librdkafka": what is linked, and its version as it counts */
+    int (*library_version)(void);
     SL_CHECK sl_rc (*open)(sl_sink **out, const sl_sink_conf *conf, sl_err *err);
     void (*submit)(sl_sink *s, sl_batch *b, sl_msg *m);
     void (*poll)(sl_sink *s, int64_t timeout_ns);

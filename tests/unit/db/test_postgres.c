@@ -56,6 +56,30 @@ static sl_rc run(const char *name)
     return sl_db_run1(db, name, NULL, NULL, NULL, NULL, &err);
 }
 
+/* ---- Only looking ---- */
+
+/* What looks may go through a pooler: it leaves nothing behind on the session. */
+static void a_look_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    sl_dsn dsn = testdb_dsn(&t);
+    dsn.look = true;
+    reopen(&dsn);
+    for (int again = 0; again < 2; again++) {
+        int64_t sums[2] = { 0, 0 };
+        sl_stmt one = testdb_stmt(db, 0, "SELECT 1::bigint", 1, SL_T_INT8);
+        sl_stmt two = testdb_stmt(db, 1, "SELECT 2::bigint", 1, SL_T_INT8);
+        sl_call calls[] = { { .stmt = &one, .row = testdb_row_int, .ctx = &sums[0] },
+                            { .stmt = &two, .row = testdb_row_int, .ctx = &sums[1] },
+                            { .stmt = &one, .row = testdb_row_int, .ctx = &sums[0] } };
+        assert_int_equal(db->ops->run(db, calls, COUNT(calls), &err), SL_OK);
+        assert_int_equal(sums[0], 1);
+        assert_int_equal(sums[1], 2);
+    }
+    assert_int_equal(int_of(2, "SELECT count(*) FROM pg_prepared_statements"), 0);
+    assert_int_equal(int_of(3, "SELECT count(*) FROM pg_settings WHERE source = 'session'"), 0);
+}
+
 /* ---- Errors ---- */
 
 #define RAISE(state) "DO $$ BEGIN RAISE EXCEPTION 'oh' USING ERRCODE = '" state "'; END $$"
@@ -551,6 +575,7 @@ int main(void)
         return TESTDB_SKIPPED;
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
     const struct CMUnitTest tests[] = {
+        TEST(a_look_leaves_nothing_behind),
         TEST(errors_are_sorted),
         TEST(errors_say_what_to_do),
         TEST(errors_hold_no_payload),

@@ -106,6 +106,34 @@ static void the_session_is_durable_and_lets_others_read(void **state)
 /* ---- Errors ---- */
 
 /* Each text is one statement; the error must be of the class and hold the words. */
+static sl_rc note_mode(void *ctx, const sl_val *cols, sl_err *e)
+{
+    (void)e;
+    snprintf(ctx, 16, "%.*s", (int)cols[0].s.n, cols[0].s.p);
+    return SL_OK;
+}
+
+/* Opening it in the ordinary way puts the file into WAL mode; one that only looks leaves it alone. */
+static void a_look_changes_nothing(void **state)
+{
+    (void)state;
+    char mode[16] = "";
+    sl_dsn dsn = testdb_dsn(&t);
+    dsn.url = beside("looked_at.db");
+    dsn.look = true;
+    assert_int_equal(try_open(dsn.url, true, NULL), SL_OK);
+    for (int looks = 0; looks < 2; looks++) {
+        sl_db *look = testdb_open_as(&dsn);
+        if (!looks)
+            assert_int_equal(look->ops->script(look, "PRAGMA journal_mode = DELETE", &err),
+                             SL_OK);
+        assert_int_equal(sl_db_run1(look, "doctor/journal", NULL, note_mode, mode, NULL, &err),
+                         SL_OK);
+        assert_string_equal(mode, "delete");
+        sl_db_close(look);
+    }
+}
+
 static void errors_are_sorted(void **state)
 {
     (void)state;
@@ -303,6 +331,7 @@ int main(void)
         TEST(bad_paths_are_told),
         TEST(a_file_that_is_no_database_is_told),
         TEST(the_session_is_durable_and_lets_others_read),
+        TEST(a_look_changes_nothing),
         TEST(errors_are_sorted),
         TEST(a_writer_in_the_way_is_waited_for),
         TEST(readers_go_on_beside_a_writer),

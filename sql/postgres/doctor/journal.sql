@@ -1,0 +1,4 @@
+-- There is always one.
+-- in:  none
+-- out: mode text
+SELECT ''::text WHERE false;
