@@ -3,7 +3,6 @@
 
 #include "core/mem.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -50,7 +49,7 @@ static int64_t bytes_of(const char *path)
 
 static bool may_write(const char *path)
 {
-    return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0;
+    return access(path, W_OK) == 0;
 }
 
 void sl_lite_file_look(const char *path, sl_lite_file *out)

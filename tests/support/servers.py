@@ -402,6 +402,74 @@ def _message(kind, body=b""):
     return kind + struct.pack("!i", len(body) + 4) + body
 
 
+class TransactionPooler(_Listener):
+    """Gives a process of the server to each transaction, and takes it back at its end: the one that was given
+    back last goes out first, as with others of its kind. Speaks for a server that asks for no password."""
+
+    def __init__(self, server):
+        self._to = server.port
+        self._idle = {}  # by what a client says first: sockets
+        self._greetings = {}
+        self._mutex = threading.Lock()
+        super().__init__()
+
+    def talk(self, conn):
+        conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        hello = self._hello(conn)
+        with self._mutex:
+            if hello not in self._greetings:
+                self._idle[hello] = [self._connect(hello)]
+        conn.sendall(self._greetings[hello])
+        server = None
+        while True:
+            kind, message = self._next(conn)
+            if kind == b"X":
+                return
+            server = server or self._take(hello)
+            server.sendall(message)
+            if kind in (b"S", b"Q") and self._answer(server, conn):
+                with self._mutex:
+                    self._idle[hello].append(server)
+                server = None
+
+    @staticmethod
+    def _hello(conn):
+        while True:
+            length = _read(conn, 4)
+            body = _read(conn, struct.unpack("!i", length)[0] - 4)
+            if struct.unpack("!i", body[:4])[0] == 196608:
+                return length + body
+            conn.sendall(b"N")  # neither SSL nor GSS
+
+    @staticmethod
+    def _next(conn):
+        kind, length = _read(conn, 1), _read(conn, 4)
+        return kind, kind + length + _read(conn, struct.unpack("!i", length)[0] - 4)
+
+    def _connect(self, hello):
+        server = socket.create_connection(("127.0.0.1", self._to))
+        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._open.append(server)
+        server.sendall(hello)
+        greeting = b""
+        while not greeting.endswith(OldServer.READY):
+            greeting += self._next(server)[1]
+        self._greetings[hello] = greeting
+        return server
+
+    def _take(self, hello):
+        with self._mutex:
+            return self._idle[hello].pop() if self._idle[hello] else self._connect(hello)
+
+    def _answer(self, server, conn):
+        """Hands all of it over; is the transaction at its end?"""
+        while True:
+            kind, message = self._next(server)
+            conn.sendall(message)
+            if kind == b"Z":
+                return message[-1:] == b"I"
+
+
 class OldServer(_Listener):
     """Speaks just enough of PostgreSQL's protocol to say that it is an old one, and refuses every
     statement. `asked` collects the statements."""

@@ -95,6 +95,8 @@ static void dialects_are_found_by_name(void **state)
     for (const sl_db_ops *const *d = sl_db_all; *d; d++) {
         assert_ptr_equal(sl_db_named((*d)->name), *d);
         assert_true((*d)->accepts((*d)->example));
+        assert_non_null((*d)->library);
+        assert_true((*d)->library_version() > 0);
         assert_true((*d)->open && (*d)->adopt && (*d)->close && (*d)->run && (*d)->script &&
                     (*d)->rollback);
     }

@@ -147,6 +147,10 @@ static void the_databases_schema_is_checked(void **state)
     assert_int_equal(sl_conf_open_db(&db, s, &t.names, false, -1, &err), SL_OPERATOR);
     assert_null(db);
     assert_non_null(strstr(err.text, "run 'sluice init' once"));
+    assert_int_equal(sl_conf_look_db(&db, s, &t.names, &err),
+                     SL_OK); /* by this one it is not */
+    sl_db_close(db);
+    db = NULL;
     assert_int_equal(sl_conf_open_db(&db, s, &t.names, true, -1, &err), SL_OK);
     assert_int_equal(sl_schema_init(db, &t.names, &done, &err), SL_OK);
     sl_db_close(db);

@@ -1,0 +1,28 @@
+-- Indexes that `init` makes, and whether they are there: ok, missing or invalid. An invalid one, of whatever name,
+-- is what a CREATE INDEX CONCURRENTLY leaves that failed: it is kept up to date and never used.
+-- in:  none
+-- out: index text, state text
+WITH t (tbl) AS (
+    VALUES (to_regclass('sluice_outbox')), (to_regclass('sluice_outbox_dead')), (to_regclass('sluice_outbox_keys')),
+           (to_regclass('sluice_outbox_claims')), (to_regclass('sluice_outbox_nodes')),
+           (to_regclass('sluice_outbox_lanes')), (to_regclass('sluice_outbox_meta'))
+), have AS (
+    SELECT c.relname::text AS name, i.indisvalid AND i.indisready AS good
+      FROM t
+      JOIN pg_index i ON i.indrelid = t.tbl
+      JOIN pg_class c ON c.oid = i.indexrelid
+), wanted (name) AS (
+    VALUES (trim('sluice_outbox_ix_idempotency', '"')), (trim('sluice_outbox_ix_lane', '"')),
+           (trim('sluice_outbox_ix_held', '"')), (trim('sluice_outbox_ix_due', '"')),
+           (trim('sluice_outbox_ix_keys', '"'))
+)
+SELECT w.name, CASE WHEN h.good THEN 'ok' WHEN h.good IS NULL THEN 'missing' ELSE 'invalid' END
+  FROM wanted w
+  LEFT JOIN have h ON h.name = w.name
+UNION ALL
+SELECT h.name, 'invalid' FROM have h WHERE NOT h.good AND NOT EXISTS (SELECT FROM wanted w WHERE w.name = h.name)
+UNION ALL
+SELECT 'primary key of ' || t.tbl::text, 'missing'
+  FROM t
+ WHERE t.tbl IS NOT NULL
+   AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = t.tbl AND i.indisunique AND i.indpred IS NULL);

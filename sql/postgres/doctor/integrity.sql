@@ -1,0 +1,4 @@
+-- Ask amcheck.
+-- in:  none
+-- out: complaint text
+SELECT ''::text WHERE false;

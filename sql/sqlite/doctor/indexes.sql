@@ -1,0 +1,11 @@
+-- Indexes that `init` makes, and whether they are there: ok or missing.
+-- in:  none
+-- out: index text, state text
+WITH wanted (name) AS (
+    VALUES (trim('sluice_outbox_ix_idempotency', '"')), (trim('sluice_outbox_ix_lane', '"')),
+           (trim('sluice_outbox_ix_key', '"')), (trim('sluice_outbox_ix_due', '"')),
+           (trim('sluice_outbox_ix_keys', '"')), (trim('sluice_outbox_ix_claims', '"'))
+)
+SELECT w.name, CASE WHEN m.name IS NULL THEN 'missing' ELSE 'ok' END
+  FROM wanted w
+  LEFT JOIN sqlite_master m ON m.type = 'index' AND m.name = w.name;
