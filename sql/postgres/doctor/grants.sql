@@ -10,8 +10,8 @@ WITH needed (privilege, object, only_for) AS (
            ('select', 'sluice_outbox_nodes', ''), ('insert', 'sluice_outbox_nodes', ''),
            ('update', 'sluice_outbox_nodes', ''), ('delete', 'sluice_outbox_nodes', ''),
            ('select', 'sluice_outbox_claims', ''), ('insert', 'sluice_outbox_claims', 'guard'),
-           ('update', 'sluice_outbox_claims', 'guard'), ('delete', 'sluice_outbox_claims', 'guard'),
-           ('select', 'sluice_outbox_lanes', 'lanes'), ('update', 'sluice_outbox_lanes', 'lanes')
+           ('update', 'sluice_outbox_claims', 'guard'), ('delete', 'sluice_outbox_claims', ''),
+           ('select', 'sluice_outbox_lanes', ''), ('update', 'sluice_outbox_lanes', '')
 )
 SELECT current_user::text, upper(n.privilege), n.object, has_table_privilege(to_regclass(n.object), n.privilege)
   FROM needed n
