@@ -11,6 +11,7 @@
 #include "core/fault.h"
 #include "format/format.h"
 #include "lib/conf.h"
+#include "lib/wake.h"
 #include "member/nodes.h"
 
 #include <errno.h>
@@ -174,6 +175,7 @@ typedef struct taker {
     sl_node_row me;
     int64_t next_beat_ns;
     int64_t trusted_ns; /* until then the others know of it */
+    sl_wake wake;
     sl_batch batch;
 } taker;
 
@@ -220,23 +222,43 @@ static sl_rc take_once(taker *t, sl_err *err)
     return rc;
 }
 
+static bool waits_for_news(const taker *t)
+{
+    const pull_flags *f = t->cli->own;
+    return t->cli->settings.wake && f->wait_ns > 0;
+}
+
+static sl_rc sleep_for(taker *t, unsigned tries, int64_t ns, sl_err *err)
+{
+    if (waits_for_news(t))
+        return sl_wake_wait(&t->wake, t->db, -1, tries, ns, err);
+    nanosleep(&(struct timespec){ ns / SL_SEC, ns % SL_SEC }, NULL);
+    return SL_OK;
+}
+
 static sl_rc take(taker *t, sl_err *err)
 {
     const pull_flags *f = t->cli->own;
     int64_t until_ns = sl_now_ns() + f->wait_ns;
     for (unsigned idle = 1;; idle++) {
         sl_rc rc = beat(t, err);
+        if (rc == SL_OK && waits_for_news(t))
+            rc = sl_wake_arm(&t->wake, t->db, err); /* before it looks */
         if (rc == SL_OK)
             rc = take_once(t, err);
         int64_t now_ns = sl_now_ns();
         int64_t left_ns = until_ns - now_ns;
         if (rc != SL_OK || t->batch.count > 0 || left_ns <= 0)
             return rc;
-        int64_t pause_ns = sl_backoff_ns(idle, 5 * SL_MS, t->cli->settings.poll_ns);
+        int64_t poll_ns = t->cli->settings.poll_ns;
+        int64_t pause_ns =
+            waits_for_news(t) ? poll_ns : sl_backoff_ns(idle, 5 * SL_MS, poll_ns);
         pause_ns = pause_ns < left_ns ? pause_ns : left_ns;
         if (pause_ns > t->next_beat_ns - now_ns)
             pause_ns = t->next_beat_ns > now_ns ? t->next_beat_ns - now_ns : 0;
-        nanosleep(&(struct timespec){ pause_ns / SL_SEC, pause_ns % SL_SEC }, NULL);
+        rc = sleep_for(t, idle, pause_ns, err);
+        if (rc != SL_OK)
+            return rc;
     }
 }
 
@@ -282,6 +304,8 @@ static sl_rc take_as_node(taker *t, sl_err *err)
     if (rc != SL_OK)
         return rc;
     rc = take_and_print(t, err);
+    if (rc == SL_OK)
+        rc = sl_wake_disarm(&t->wake, t->db, err);
     (void)!sl_nodes_leave(t->db, t->me.session, &ignored); /* else it is forgotten in time */
     return rc;
 }

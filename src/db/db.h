@@ -144,6 +144,11 @@ struct sl_db_ops {
     SL_CHECK sl_rc (*run)(sl_db *db, sl_call *calls, size_t count, sl_err *err);
     SL_CHECK sl_rc (*script)(sl_db *db, const char *sql, sl_err *err);
     void (*rollback)(sl_db *db); /* harmless outside a transaction */
+    /* Between two runs: waits until someone else may have committed a message (*woken), fd is readable, or
+     * the time has come. What happened before a call with until_ns 0, which does not wait, is forgotten:
+     * whoever looks at the table after that and then waits misses nothing, on PostgreSQL by what sql/.../wake
+     * has said, on SQLite by the file. */
+    SL_CHECK sl_rc (*await)(sl_db *db, int fd, int64_t until_ns, bool *woken, sl_err *err);
     /* Between two runs, without asking the server: has it hung up? Then it has ended the transaction
      * and let go of its locks. Cheap enough for each message. */
     bool (*alive)(sl_db *db);

@@ -153,10 +153,11 @@ const char *sl_names_column(const sl_names *n, const char *column)
     return theirs ? theirs : column;
 }
 
-/* Indexes and constraints live in their table's schema and are named without it. */
+/* Indexes, constraints and triggers live in their table's schema and are named without it. */
 static bool unqualified(const char *suffix)
 {
-    return !strncmp(suffix, "_ix_", 4) || !strncmp(suffix, "_ck_", 4);
+    return !strncmp(suffix, "_ix_", 4) || !strncmp(suffix, "_ck_", 4) ||
+           !strncmp(suffix, "_tr_", 4);
 }
 
 static void put_table(const sl_names *n, const char *suffix, size_t suffix_bytes, sl_buf *out)

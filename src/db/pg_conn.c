@@ -133,6 +133,33 @@ sl_rc sl_pg_next(sl_pg_conn *c, PGresult **out, int64_t deadline_ns, sl_err *err
     return SL_OK;
 }
 
+void sl_pg_note_notifies(sl_pg_conn *c)
+{
+    for (PGnotify *n = PQnotifies(c->pg); n; n = PQnotifies(c->pg)) {
+        PQfreemem(n);
+        c->notified = true;
+    }
+}
+
+sl_rc sl_pg_await(sl_pg_conn *c, int fd, int64_t until_ns, bool *woken, sl_err *err)
+{
+    struct pollfd fds[] = { { .fd = PQsocket(c->pg), .events = POLLIN },
+                            { .fd = fd, .events = POLLIN } };
+    for (;;) {
+        if (!PQconsumeInput(c->pg))
+            return sl_pg_fail(c, NULL, err);
+        sl_pg_note_notifies(c);
+        *woken = c->notified;
+        c->notified = false;
+        int64_t left = until_ns - sl_now_ns();
+        if (*woken || left <= 0 || fds[1].revents)
+            return SL_OK;
+        struct timespec ts = { .tv_sec = left / SL_SEC, .tv_nsec = left % SL_SEC };
+        if (ppoll(fds, 2, &ts, NULL) < 0 && errno != EINTR)
+            return sl_fail(err, SL_AGAIN, "postgres: poll: %s", strerror(errno));
+    }
+}
+
 bool sl_pg_alive(const sl_pg_conn *c)
 {
     struct pollfd fd = { .fd = PQsocket(c->pg), .events = POLLIN };

@@ -15,12 +15,18 @@ typedef struct sl_pg_conn {
     int wake_fd;
     int64_t stop_grace_ns; /* none while connecting */
     int64_t stop_by_ns;    /* 0, or a stop was seen: no wait goes on beyond this */
+    bool notified;         /* since it was last waited for */
 } sl_pg_conn;
 
 /* PQfinish(c->pg) afterwards, also when it failed. */
 SL_CHECK sl_rc sl_pg_connect(sl_pg_conn *c, const sl_dsn *dsn, sl_err *err);
 /* Is the server still there, as far as can be told without asking it? */
 bool sl_pg_alive(const sl_pg_conn *c);
+
+/* Waits for a notification, for fd, or until then. */
+SL_CHECK sl_rc sl_pg_await(sl_pg_conn *c, int fd, int64_t until_ns, bool *woken, sl_err *err);
+/* Notes that notifications have come, and frees them. */
+void sl_pg_note_notifies(sl_pg_conn *c);
 
 /* The error of a result, or of the connection (NULL), by class: what is worth another try, what is to
  * be refused, what needs a human. */

@@ -258,6 +258,7 @@ static sl_rc pg_run(sl_db *db, sl_call *calls, size_t count, sl_err *err)
         sl_rc rc = run_pipeline(p, calls, count, err);
         if (rc != SL_OK)
             pg_rollback(db);
+        sl_pg_note_notifies(&p->conn); /* a busy worker must not collect them */
         return rc;
     }
     for (size_t i = 0; i < count; i++) {
@@ -286,6 +287,11 @@ static sl_rc pg_script(sl_db *db, const char *sql, sl_err *err)
             rc = sl_pg_fail(&p->conn, res, err);
         PQclear(res);
     }
+}
+
+static sl_rc pg_await(sl_db *db, int fd, int64_t until_ns, bool *woken, sl_err *err)
+{
+    return sl_pg_await(&pg_of(db)->conn, fd, until_ns, woken, err);
 }
 
 static bool pg_alive(sl_db *db)
@@ -389,5 +395,6 @@ const sl_db_ops sl_db_postgres = {
     .run = pg_run,
     .script = pg_script,
     .rollback = pg_rollback,
+    .await = pg_await,
     .alive = pg_alive,
 };

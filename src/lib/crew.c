@@ -5,6 +5,7 @@
 #include "core/mem.h"
 #include "lib/conf.h"
 #include "lib/idle.h"
+#include "lib/wake.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -15,6 +16,7 @@
 #define RECONNECT_MAX_NS (3 * SL_SEC)
 #define IDLE_BASE_NS (5 * SL_MS)
 #define DRAIN_MAX_NS (100 * SL_MS)
+#define WAKE_TEST_NS (2 * SL_SEC)
 
 typedef struct worker {
     sl_crew *crew;
@@ -30,6 +32,7 @@ struct sl_crew {
     char *node;
     sl_member *member;
     sl_idle *idle;
+    bool notify; /* wake: notify, and it works */
     sl_sink_maker make;
     void *make_ctx;
     sl_stop *stop;
@@ -48,6 +51,7 @@ struct sl_crew {
 typedef struct session {
     sl_db *db;
     sl_relay relay;
+    sl_wake wake;
 } session;
 
 static void session_close(session *s)
@@ -89,6 +93,16 @@ static sl_rc session_open(session *s, worker *w, int wake_fd, sl_err *err)
 
 /* ---- The loop ---- */
 
+/* Until there may be something to do. Those who are awake share what is there. */
+static void rest(worker *w)
+{
+    sl_crew *crew = w->crew;
+    sl_lanes *lanes = sl_member_lanes(crew->member);
+    sl_lanes_rest(lanes, true);
+    sl_idle_sleep(crew->idle, (size_t)(w - crew->workers), crew->stop);
+    sl_lanes_rest(lanes, false);
+}
+
 /* One watches the table for all until there is something, the others sleep. */
 static sl_rc watch(session *s, worker *w, sl_err *err)
 {
@@ -96,7 +110,7 @@ static sl_rc watch(session *s, worker *w, sl_err *err)
     bool any = false;
     sl_rc rc = SL_OK;
     if (!sl_idle_watch(crew->idle)) {
-        sl_idle_sleep(crew->idle, (size_t)(w - crew->workers), crew->stop);
+        rest(w);
         return SL_OK;
     }
     while (rc == SL_OK && !any &&
@@ -104,6 +118,49 @@ static sl_rc watch(session *s, worker *w, sl_err *err)
         rc = s->relay.claim->ops->peek(s->relay.claim, &any, err);
     sl_idle_ring(crew->idle);
     return rc;
+}
+
+/* What is there and not for us to take now, since others deliver it, is looked at again after growing
+ * pauses. */
+static int64_t doze_ns(const worker *w, bool any, unsigned pauses)
+{
+    int64_t poll_ns = w->crew->settings->poll_ns;
+    return any ? sl_backoff_ns(pauses, IDLE_BASE_NS, poll_ns)
+               : sl_backoff_ns(1, poll_ns, INT64_MAX);
+}
+
+/* Armed first, then a look, then sleep: what was committed before is seen, and what is committed after that
+ * is heard of. Who wakes up stays armed for one turn: it may be all that there is to do. */
+static sl_rc doze(session *s, worker *w, unsigned *pauses, sl_err *err)
+{
+    sl_crew *crew = w->crew;
+    bool any = false;
+    sl_rc rc = SL_OK;
+    if (!sl_idle_watch(crew->idle)) {
+        rest(w);
+        return SL_OK;
+    }
+    s->wake.woken = false;
+    for (unsigned tries = 1;
+         rc == SL_OK && !any && !s->wake.woken && sl_stop_level_of(crew->stop) == SL_GO;
+         tries++) {
+        rc = sl_wake_arm(&s->wake, s->db, err);
+        if (rc == SL_OK)
+            rc = s->relay.claim->ops->peek(s->relay.claim, &any, err);
+        if (rc == SL_OK && !(any && *pauses == 0))
+            rc = sl_wake_wait(&s->wake, s->db, crew->stop->fd_soon, tries,
+                              doze_ns(w, any, *pauses), err);
+    }
+    *pauses = s->wake.woken ? 0 : *pauses + any;
+    sl_idle_hand_over(crew->idle);
+    return rc;
+}
+
+/* With one turn after the other there is no need to be woken. */
+static sl_rc stay_awake(session *s, worker *w, unsigned turns, sl_err *err)
+{
+    sl_idle_call(w->crew->idle);
+    return turns > 1 ? sl_wake_disarm(&s->wake, s->db, err) : SL_OK;
 }
 
 /* Nothing was found: look again after growing pauses, up to `poll`. *done: and nothing is left. */
@@ -117,6 +174,8 @@ static sl_rc idle(session *s, worker *w, unsigned *pauses, bool *done, sl_err *e
         if (rc != SL_OK || *done)
             return rc;
     }
+    if (w->crew->notify && !set->drain)
+        return doze(s, w, pauses, err);
     int64_t pause_ns = sl_backoff_ns(++*pauses, IDLE_BASE_NS, set->poll_ns);
     if (pause_ns > set->poll_ns / 2 && !set->drain)
         return watch(s, w, err);
@@ -129,6 +188,7 @@ static sl_rc idle(session *s, worker *w, unsigned *pauses, bool *done, sl_err *e
 static sl_rc turn_until(session *s, worker *w, sl_err *err)
 {
     unsigned pauses = 0;
+    unsigned turns = 0; /* in a row that found something */
     bool done = false;
     sl_rc rc = SL_OK;
     while (rc == SL_OK && !done && sl_stop_level_of(w->crew->stop) == SL_GO) {
@@ -140,11 +200,16 @@ static sl_rc turn_until(session *s, worker *w, sl_err *err)
         if (rc != SL_OK)
             return rc;
         w->failures = 0;
-        if (s->relay.batch.count > 0)
+        turns = s->relay.batch.count > 0 ? turns + 1 : 0;
+        if (turns > 0)
             pauses = 0;
-        else
+        if (turns > 0 && w->crew->notify)
+            rc = stay_awake(s, w, turns, err);
+        else if (turns == 0)
             rc = idle(s, w, &pauses, &done, err);
     }
+    if (rc == SL_OK)
+        rc = sl_wake_disarm(&s->wake, s->db, err);
     return rc;
 }
 
@@ -232,6 +297,29 @@ static sl_rc join(sl_crew *crew, int rehearse_fd, sl_err *err)
     return sl_member_join(&crew->member, &conf, wake_fd, err);
 }
 
+/* ---- Waking ---- */
+
+/* Notifications must arrive, and a pooler may keep them: else looking has to do. */
+static sl_rc test_waking(sl_crew *crew, sl_err *err)
+{
+    sl_db *sleeper = NULL;
+    sl_db *caller = NULL;
+    sl_rc rc =
+        sl_conf_open_db(&sleeper, crew->settings, &crew->names, false, crew->stop->fd_now, err);
+    if (rc == SL_OK)
+        rc = sl_conf_open_db(&caller, crew->settings, &crew->names, false, crew->stop->fd_now,
+                             err);
+    if (rc == SL_OK)
+        rc = sl_wake_test(sleeper, caller, WAKE_TEST_NS, &crew->notify, err);
+    if (rc == SL_OK && !crew->notify)
+        sl_log_line(crew->log, SL_LOG_WARN, "notifications do not arrive, polling instead",
+                    "hint", "a pooler in transaction mode keeps them: name the server itself",
+                    NULL);
+    sl_db_close(sleeper);
+    sl_db_close(caller);
+    return rc;
+}
+
 /* ---- The crew ---- */
 
 static sl_crew *crew_new(const sl_settings *settings)
@@ -289,6 +377,12 @@ sl_rc sl_crew_start(sl_crew **out, const sl_settings *settings, sl_sink_maker ma
         rc = rehearse(crew, rehearse_fd, err);
     if (rc == SL_OK)
         rc = join(crew, rehearse_fd, err);
+    if (rc == SL_OK && settings->wake)
+        rc = test_waking(crew, err);
+    if (rc == SL_AGAIN && settings->wake && rehearse_fd < 0) {
+        crew->notify = true; /* the database is away: it cannot be tested, and is waited for */
+        rc = SL_OK;
+    }
     if (rc == SL_OK)
         rc = start_threads(crew, err);
     if (rc == SL_OK)

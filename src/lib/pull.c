@@ -11,6 +11,7 @@
 #include "core/mem.h"
 #include "core/stop.h"
 #include "lib/conf.h"
+#include "lib/wake.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -30,6 +31,7 @@ struct sl_puller {
     sl_db *db;
     const sl_claim_ops *strategy;
     sl_claim *claim;
+    sl_wake wake;
     sl_member *member;
     sl_batch batch;
     state *states; /* of each message */
@@ -262,6 +264,7 @@ static void disconnect(sl_puller *p)
     sl_db_close(p->db);
     p->claim = NULL;
     p->db = NULL;
+    p->wake = (sl_wake){ 0 };
 }
 
 /* A node that the others may have forgotten takes nothing; when it is known again, all goes on. */
@@ -289,12 +292,14 @@ static void give_back(sl_puller *p)
     (void)!p->claim->ops->settle(p->claim, &p->batch, &lost, &ignored);
 }
 
-static sl_rc take(sl_puller *p, size_t max, sl_err *err)
+static sl_rc take(sl_puller *p, size_t max, bool waits, sl_err *err)
 {
     sl_rc rc = check_trust(p, err);
     if (rc != SL_OK)
         return rc;
     rc = reconnect(p, err);
+    if (rc == SL_OK && waits)
+        rc = sl_wake_arm(&p->wake, p->db, err); /* before it looks */
     if (rc == SL_OK)
         rc = p->claim->ops->take(p->claim, &p->batch, (int64_t)max, err);
     if (rc == SL_OK && p->batch.count > 0 && check_trust(p, err) != SL_OK) {
@@ -317,23 +322,37 @@ static sl_rc take(sl_puller *p, size_t max, sl_err *err)
     return SL_OK;
 }
 
+/* Until there may be something, or for so long. */
+static sl_rc rest(sl_puller *p, unsigned tries, bool waits, int64_t left_ns, sl_err *err)
+{
+    int64_t poll_ns = p->conf->settings.poll_ns;
+    int64_t ns = waits ? poll_ns : sl_backoff_ns(tries, 5 * SL_MS, poll_ns);
+    ns = ns < left_ns ? ns : left_ns;
+    if (waits)
+        return sl_wake_wait(&p->wake, p->db, p->stop.fd_soon, tries, ns, err);
+    sl_stop_sleep(&p->stop, ns);
+    return SL_OK;
+}
+
 sl_rc sl_pull(sl_puller *p, size_t max, int64_t wait_ms, size_t *count, sl_err *err)
 {
     int64_t until_ns;
     int64_t wait_ns = sl_conf_ns_of_ms(wait_ms > 0 ? wait_ms : 0);
     if (__builtin_add_overflow(sl_now_ns(), wait_ns, &until_ns))
         until_ns = INT64_MAX;
+    bool waits = p->conf->settings.wake && wait_ns > 0;
     *count = 0;
     sl_rc rc = sl_pull_end(p, err);
     for (unsigned idle = 1; rc == SL_OK; idle++) {
-        rc = take(p, max, err);
+        rc = take(p, max, waits, err);
         *count = p->batch.count;
         int64_t left_ns = until_ns - sl_now_ns();
         if (rc != SL_OK || *count > 0 || left_ns <= 0)
             break;
-        int64_t pause_ns = sl_backoff_ns(idle, 5 * SL_MS, p->conf->settings.poll_ns);
-        sl_stop_sleep(&p->stop, pause_ns < left_ns ? pause_ns : left_ns);
+        rc = rest(p, idle, waits, left_ns, err);
     }
+    if (rc == SL_OK && waits)
+        rc = sl_wake_disarm(&p->wake, p->db, err);
     return rc;
 }
 

@@ -62,8 +62,9 @@ const sl_opt sl_settings_table[] = {
     { "lease", SL_OPT_TIME, AT(lease_ns), "30s", SL_SEC, 86400 * SL_SEC,
       SL_OPT_RELOAD | SL_FOR_RUN | SL_FOR_PULL, "TIME",
       "How long a claim lasts without renewal. After a crash, others wait this long." },
-    { "wake", SL_OPT_CHOICE, AT(wake), "poll", 0, 0, SL_FOR_RUN | SL_FOR_PULL, "poll",
-      "How an idle node learns of new messages: it looks, with growing pauses up to `poll`." },
+    { "wake", SL_OPT_CHOICE, AT(wake), "poll", 0, 0, SL_FOR_RUN | SL_FOR_PULL, "poll|notify",
+      "How an idle node learns of new messages: it looks, with growing pauses up to `poll`; or "
+      "whoever commits one wakes it, and it looks each `poll` all the same." },
     { "poll", SL_OPT_TIME, AT(poll_ns), "1s", SL_MS, 3600 * SL_SEC,
       SL_OPT_RELOAD | SL_FOR_RUN | SL_FOR_PULL, "TIME",
       "How long an idle node sleeps at most before one of its workers looks again." },

@@ -43,7 +43,7 @@ typedef struct sl_settings {
     int64_t batch;
     int64_t batch_bytes;
     int64_t lease_ns;
-    int wake; /* 0 poll */
+    int wake; /* 0 poll, 1 notify */
     int64_t poll_ns;
     int64_t retry_base_ns;
     int64_t retry_max_ns;

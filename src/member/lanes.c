@@ -26,6 +26,7 @@ struct sl_lanes {
     _Atomic uint64_t generation;
     _Atomic int64_t trusted_ns;
     _Atomic int64_t peers;
+    _Atomic size_t resting; /* workers that take no turn */
     int fd;
     sl_tickets *tickets;
     size_t count;
@@ -202,6 +203,7 @@ void sl_lanes_pick(sl_lanes *l, size_t workers, sl_lane_uses *out)
     out->generation = l->generation;
     out->count = 0;
     /* Two at least, so that those which had nothing are looked at, too. */
+    workers = workers > l->resting ? workers - l->resting : 1;
     size_t part = workers ? (l->owned + workers - 1) / workers : l->owned;
     part = part < 2 ? 2 : part > PART_MAX ? PART_MAX : part;
     if (out->cap < l->count) {
@@ -249,6 +251,11 @@ void sl_lanes_put_early(sl_lanes *l, uint64_t generation, const sl_lane_use *v, 
     leave(l);
     if (left)
         eventfd_write(l->fd, 1);
+}
+
+void sl_lanes_rest(sl_lanes *l, bool rests)
+{
+    l->resting += rests ? 1 : (size_t)-1;
 }
 
 bool sl_lanes_current(const sl_lanes *l, uint64_t generation)

@@ -71,6 +71,8 @@ void sl_lanes_pick(sl_lanes *l, size_t workers, sl_lane_uses *out);
 void sl_lanes_put(sl_lanes *l, sl_lane_uses *uses);
 /* The turn goes on without these. */
 void sl_lanes_put_early(sl_lanes *l, uint64_t generation, const sl_lane_use *v, size_t n);
+/* A worker takes no turns for a while, or does again: its part is for the others. */
+void sl_lanes_rest(sl_lanes *l, bool rests);
 bool sl_lanes_current(const sl_lanes *l, uint64_t generation);
 int64_t sl_lanes_trusted_ns(const sl_lanes *l);
 sl_tickets *sl_lanes_tickets(const sl_lanes *l); /* for the floors of all lanes */

@@ -576,7 +576,7 @@ def test_several_processes_on_one_sqlite_file(sluice, sqlitedb, out, flags):
     (["--sink", "null:", "--assign", "random"], ["'random' will not do for assign", "ring|claim|static|birth-order"]),
     (["--sink", "null:", "--assign", "static"], ["static_lanes does not say which lanes", "hint: --static-lanes 0-15"]),
     (["--sink", "null:", "--static-lanes", "0-3"], ["static_lanes is for assign: static only"]),
-    (["--sink", "null:", "--wake", "notify"], ["'notify' will not do for wake"]),
+    (["--sink", "null:", "--wake", "shout"], ["'shout' will not do for wake"]),
     (["--sink", "null:", "--drain=maybe"], ["'maybe' will not do for drain"]),
     (["-c"], ["-c needs the name of a file"]),
     (["-c", "/none.yaml"], ["cannot open '/none.yaml'"]),

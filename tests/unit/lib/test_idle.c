@@ -48,6 +48,7 @@ static void *sleeper(void *at)
 
 static void sleep_all(pthread_t threads[WORKERS])
 {
+    assert_true(sl_idle_watch(idlers));
     for (size_t i = 0; i < WORKERS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, sleeper, (void *)i), 0);
 }
@@ -72,9 +73,9 @@ static void a_bell_that_rang_before_the_sleep_is_heard(void **state)
 {
     (void)state;
     pthread_t threads[WORKERS];
-    sl_idle_ring(idlers);
-    sl_idle_ring(idlers);
     sleep_all(threads);
+    sl_idle_ring(idlers);
+    sl_idle_ring(idlers);
     join_all(threads);
 }
 
@@ -82,6 +83,7 @@ static void it_rings_once_for_each_sleep(void **state)
 {
     (void)state;
     sl_idle_ring(idlers);
+    assert_true(sl_idle_watch(idlers));
     sl_idle_sleep(idlers, 0, &stop);
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, sleeper, (void *)0), 0);
@@ -90,6 +92,53 @@ static void it_rings_once_for_each_sleep(void **state)
     sl_idle_ring(idlers);
     pthread_join(thread, NULL);
     assert_int_equal(woken, 1);
+}
+
+/* Then somebody has to look. */
+static void nobody_sleeps_while_nobody_watches(void **state)
+{
+    (void)state;
+    sl_idle_sleep(idlers, 0, &stop);
+    assert_true(sl_idle_watch(idlers));
+    sl_idle_hand_over(idlers);
+    sl_idle_sleep(idlers, 0, &stop);
+}
+
+static void wait_woken(int n)
+{
+    int64_t until_ns = sl_now_ns() + 20 * SL_SEC;
+    while (woken < n && sl_now_ns() < until_ns)
+        usleep(1000);
+    assert_int_equal(woken, n);
+}
+
+static void a_call_wakes_one(void **state)
+{
+    (void)state;
+    pthread_t threads[WORKERS];
+    sleep_all(threads);
+    for (int n = 1; n <= WORKERS; n++) {
+        int64_t until_ns = sl_now_ns() + 20 * SL_SEC;
+        while (woken < n && sl_now_ns() < until_ns) { /* it may not have lain down yet */
+            sl_idle_call(idlers);
+            usleep(2000);
+        }
+    }
+    sl_idle_call(idlers); /* nobody is left */
+    join_all(threads);
+}
+
+/* The watch is free, and one who slept may take it. */
+static void the_watch_is_handed_over(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    assert_true(sl_idle_watch(idlers));
+    assert_int_equal(pthread_create(&thread, NULL, sleeper, (void *)2), 0);
+    sl_idle_hand_over(idlers);
+    wait_woken(1);
+    pthread_join(thread, NULL);
+    assert_true(sl_idle_watch(idlers));
 }
 
 static void a_stop_wakes_all(void **state)
@@ -109,6 +158,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_bell_that_rang_before_the_sleep_is_heard, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(it_rings_once_for_each_sleep, setup, teardown),
+        cmocka_unit_test_setup_teardown(nobody_sleeps_while_nobody_watches, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_call_wakes_one, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_watch_is_handed_over, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stop_wakes_all, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,4 @@
+-- Every commit changes the file.
+-- in:  none
+-- out: mine bool, armed bool
+SELECT 1, 1;

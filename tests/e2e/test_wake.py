@@ -1,0 +1,132 @@
+"""wake: notify. Whoever commits a message wakes a node that sleeps; with a `poll` of a minute nothing else
+could be the reason that it is delivered at once."""
+import json
+import time
+
+import psycopg2
+import pytest
+
+from checker import check, commit, read_sink
+from harness import is_postgres, query, scaled, wait_until
+
+SOON = 5  # seconds; a poll would take ten times as long
+STRATEGIES = ["lanes", "guard", "advisory", "skip-locked"]
+
+
+@pytest.fixture
+def box(sluice, db):
+    sluice.run("init", db=db)
+    return db
+
+
+def start(sluice, box, out, *flags):
+    node = sluice.start("run", "--wake", "notify", "--poll", "60s", "--sink", f"file:{out}", *flags, db=box)
+    node.wait_log("node started")
+    return node
+
+
+def delivered(out, n):
+    return out.exists() and len(out.read_text().splitlines()) >= n
+
+
+def armed(url, nodes=1):
+    """Do that many sessions sleep? Only PostgreSQL knows."""
+    return query(url, "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'sluice%' AND state = 'idle'"
+                      " AND query LIKE 'SELECT EXISTS%'")[0][0] >= nodes
+
+
+@pytest.mark.threads
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_commit_wakes_a_node(sluice, box, tmp_path, strategy):
+    """Again and again, whatever it does at that moment."""
+    out = tmp_path / "out.jsonl"
+    node = start(sluice, box, out, "--strategy", strategy)
+    messages = {}
+    for i in range(20):
+        messages.update(commit(box, 1))
+        wait_until(lambda: delivered(out, i + 1), SOON, f"message {i + 1}")
+    node.term()
+    node.wait(status=0)
+    assert check(messages, read_sink(out), least=20).duplicates == 0
+
+
+def test_all_of_a_burst_are_delivered(sluice, box, tmp_path):
+    out = tmp_path / "out.jsonl"
+    node = start(sluice, box, out, "--workers", 4, "--batch", 10)
+    messages = commit(box, 1000)
+    wait_until(lambda: delivered(out, 1000), SOON * 2, "all of them")
+    node.term()
+    node.wait(status=0)
+    check(messages, read_sink(out), least=1000)
+
+
+def test_a_long_transaction_hides_nobody_else(sluice, pgdb, tmp_path):
+    """A producer that is at work would not notify: meanwhile the node looks."""
+    sluice.run("init", db=pgdb)
+    out = tmp_path / "out.jsonl"
+    with psycopg2.connect(pgdb) as long:
+        long.cursor().execute("INSERT INTO outbox (topic, entity_key, payload) VALUES ('t', 'a', '1')")
+        node = start(sluice, pgdb, out)
+        query(pgdb, "INSERT INTO outbox (topic, entity_key, payload) VALUES ('t', 'b', '2')")
+        wait_until(lambda: delivered(out, 1), SOON, "the other's message")
+    wait_until(lambda: delivered(out, 2), SOON, "its own")
+    node.term()
+    node.wait(status=0)
+
+
+def test_the_one_that_was_looked_at_is_killed(sluice, pgdb, tmp_path):
+    """Producers look at one session. When it dies another takes its place, within a poll."""
+    sluice.run("init", db=pgdb)
+    out = tmp_path / "out.jsonl"
+    nodes = [start(sluice, pgdb, out, "--node", name, "--lease", "2s", "--poll", "1s") for name in "ab"]
+    wait_until(lambda: armed(pgdb, 2), 10, "both sleep")
+    nodes[0].kill9()
+    query(pgdb, "INSERT INTO outbox (topic, payload) SELECT 't', '1' FROM generate_series(1, 100)")
+    wait_until(lambda: delivered(out, 100), 10, "what came after that")
+    nodes[1].term()
+    nodes[1].wait(status=0)
+
+
+def test_after_a_restart_it_is_woken_again(sluice, own_pg, tmp_path):
+    url = own_pg.url()
+    sluice.run("init", db=url)
+    out = tmp_path / "out.jsonl"
+    node = start(sluice, url, out)
+    own_pg.restart("immediate")
+    query(url, "INSERT INTO outbox (topic, payload) VALUES ('t', '1')")
+    wait_until(lambda: delivered(out, 1), 20, "the first after the restart")
+    for i in range(3):
+        query(url, "INSERT INTO outbox (topic, payload) VALUES ('t', '1')")
+        wait_until(lambda: delivered(out, i + 2), SOON, "those that follow")
+    node.term()
+    node.wait(status=0)
+
+
+@pytest.mark.parametrize("strategy", ["guard", "skip-locked"])
+def test_a_pull_that_waits_is_woken(sluice, box, strategy):
+    puller = sluice.start("pull", "--wake", "notify", "--poll", "60s", "--wait", "60s", "--strategy", strategy, db=box)
+    if is_postgres(box):
+        wait_until(lambda: query(box, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1"
+                                      " AND mode = 'ExclusiveLock'")[0][0] == 1, 10, "it sleeps")
+    began = time.monotonic()
+    commit(box, 1)
+    puller.wait(status=0, timeout=scaled(30))
+    assert json.loads(puller.stdout())["id"] == 1
+    assert time.monotonic() - began < scaled(SOON)
+
+
+def test_producers_need_no_rights_for_it(sluice, pgdb, tmp_path):
+    """The trigger asks nothing of the tables."""
+    sluice.run("init", db=pgdb)
+    user = f"p{abs(hash(pgdb)) % 10**8}"
+    query(pgdb, f"CREATE ROLE {user}")
+    query(pgdb, f"GRANT INSERT ON outbox TO {user}")
+    out = tmp_path / "out.jsonl"
+    node = start(sluice, pgdb, out)
+    try:
+        query(pgdb, f"SET ROLE {user}; INSERT INTO outbox (topic, payload) VALUES ('t', '1')")
+        wait_until(lambda: delivered(out, 1), SOON, "it")
+    finally:
+        node.term()
+        node.wait(status=0)
+        query(pgdb, f"DROP OWNED BY {user}; DROP ROLE {user}")
