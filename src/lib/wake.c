@@ -52,10 +52,9 @@ sl_rc sl_wake_wait(sl_wake *w, sl_db *db, int fd, unsigned tries, int64_t ns, sl
 
 sl_rc sl_wake_disarm(sl_wake *w, sl_db *db, sl_err *err)
 {
-    sl_val tell = sl_int(!w->woken);
     bool mine = w->mine;
     w->mine = w->armed = false;
-    return mine ? sl_db_run1(db, "wake/disarm", &tell, NULL, NULL, NULL, err) : SL_OK;
+    return mine ? sl_db_run1(db, "wake/disarm", NULL, NULL, NULL, NULL, err) : SL_OK;
 }
 
 sl_rc sl_wake_test(sl_db *sleeper, sl_db *caller, int64_t ns, bool *works, sl_err *err)

@@ -23,7 +23,7 @@ typedef struct sl_wake {
 SL_CHECK sl_rc sl_wake_arm(sl_wake *w, sl_db *db, sl_err *err);
 /* Sleeps until somebody commits (w->woken), fd is readable, or for so long. */
 SL_CHECK sl_rc sl_wake_sleep(sl_wake *w, sl_db *db, int fd, int64_t ns, sl_err *err);
-/* Awake: producers need not notify any more. */
+/* Awake: producers need not notify any more. Others that sleep relied on it, and are told. */
 SL_CHECK sl_rc sl_wake_disarm(sl_wake *w, sl_db *db, sl_err *err);
 
 /* Sleeps as above where it is armed, and for a growing pause where nobody would tell. */
