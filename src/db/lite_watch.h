@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Notices when somebody writes to a SQLite database: each commit changes its file, or the log beside it. */
+/*
+ * Notices when somebody writes to a SQLite database: each commit changes its file, or the log beside it. The
+ * change comes first: a commit writes, waits for the disk, and only then can be seen. So whoever was woken is
+ * woken again a few times, after growing pauses.
+ */
 #ifndef SL_DB_LITE_WATCH_H
 #define SL_DB_LITE_WATCH_H
 
@@ -8,11 +12,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Opens a watch on the database file at this path, and on its log, where it has one. -1: *err says why. */
-int sl_lite_watch_open(const char *path, sl_err *err);
-/* Waits until one of them was written to (*changed), fd is readable, or the time has come; all that was
- * noticed so far is forgotten. */
-SL_CHECK sl_rc sl_lite_watch_await(int watch, int fd, int64_t until_ns, bool *changed,
+typedef struct sl_lite_watch {
+    int fd;             /* 0: not open */
+    int64_t changed_ns; /* the last change that was noticed; 0: none */
+} sl_lite_watch;
+
+/* On the database file at this path, and on its log, where it has one. */
+SL_CHECK sl_rc sl_lite_watch_open(sl_lite_watch *w, const char *path, sl_err *err);
+void sl_lite_watch_close(sl_lite_watch *w);
+/* Waits until something may have been committed (*changed), fd is readable, or the time has come. */
+SL_CHECK sl_rc sl_lite_watch_await(sl_lite_watch *w, int fd, int64_t until_ns, bool *changed,
                                    sl_err *err);
 
 #endif

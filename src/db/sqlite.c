@@ -14,7 +14,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <sqlite3.h>
-#include <unistd.h>
 
 enum { OLDEST_LIBRARY = 3035000 }; /* UPDATE ... RETURNING */
 
@@ -22,7 +21,7 @@ typedef struct lite_db {
     sl_db base;
     sqlite3 *db;
     bool adopted;
-    int watch; /* 0: not yet */
+    sl_lite_watch watch;
     const sl_names *names;
     sqlite3_stmt *stmts[]; /* by sl_stmt.index; prepared on first use */
 } lite_db;
@@ -379,8 +378,7 @@ static void lite_close(sl_db *db)
     lite_db *l = lite_of(db);
     for (int i = 0; i < sl_stmts_count; i++)
         sqlite3_finalize(l->stmts[i]);
-    if (l->watch > 0)
-        close(l->watch);
+    sl_lite_watch_close(&l->watch);
     if (!l->adopted)
         sqlite3_close(l->db);
     free(l);
@@ -389,11 +387,10 @@ static void lite_close(sl_db *db)
 static sl_rc lite_await(sl_db *db, int fd, int64_t until_ns, bool *woken, sl_err *err)
 {
     lite_db *l = lite_of(db);
-    if (l->watch <= 0)
-        l->watch = sl_lite_watch_open(sqlite3_db_filename(l->db, "main"), err);
-    if (l->watch < 0)
-        return err->rc;
-    return sl_lite_watch_await(l->watch, fd, until_ns, woken, err);
+    sl_rc rc = SL_OK;
+    if (l->watch.fd <= 0)
+        rc = sl_lite_watch_open(&l->watch, sqlite3_db_filename(l->db, "main"), err);
+    return rc == SL_OK ? sl_lite_watch_await(&l->watch, fd, until_ns, woken, err) : rc;
 }
 
 const sl_db_ops sl_db_sqlite = {

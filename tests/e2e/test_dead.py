@@ -84,7 +84,6 @@ def drained(sluice, url, path, *flags):
 
 # -- list -----------------------------------------------------------------------------------------
 
-@pytest.mark.valgrind
 def test_list(dead, bury):
     assert dead("list").stdout == "no dead letters in table outbox\n"
     assert listed(dead("list", "--json")) == {"table": "outbox", "total": 0, "matching": 0, "dead_letters": []}
@@ -159,7 +158,6 @@ def test_odd_texts(dead, bury, box):
 
 # -- show -----------------------------------------------------------------------------------------
 
-@pytest.mark.valgrind
 @pytest.mark.parametrize("payload,type,name,value", [
     (b'{"a":\n[1.50, 2]}', "application/json", "payload", '{"a": [1.50, 2]}'),
     ("Grüße\n".encode(), "text/plain", "payload", '"Grüße\\n"'),

@@ -1,6 +1,7 @@
 """wake: notify. Whoever commits a message wakes a node that sleeps; with a `poll` of a minute nothing else
 could be the reason that it is delivered at once."""
 import json
+import statistics
 import time
 
 import psycopg2
@@ -41,10 +42,13 @@ def test_a_commit_wakes_a_node(sluice, box, tmp_path, strategy):
     """Again and again, whatever it does at that moment."""
     out = tmp_path / "out.jsonl"
     node = start(sluice, box, out, "--strategy", strategy)
-    messages = {}
+    messages, took = {}, []
     for i in range(20):
+        began = time.monotonic()
         messages.update(commit(box, 1))
         wait_until(lambda: delivered(out, i + 1), SOON, f"message {i + 1}")
+        took.append(time.monotonic() - began)
+    assert statistics.median(took) < 0.5  # a heartbeat wakes it, too, but only each 2 s
     node.term()
     node.wait(status=0)
     assert check(messages, read_sink(out), least=20).duplicates == 0
