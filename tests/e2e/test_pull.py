@@ -243,8 +243,24 @@ def test_a_pull_that_was_forgotten_joins_again(sluice, box, waiting):
     waiting.wait(10, status=0)
 
 
+def pause_between_looks(process, url):
+    """The server would end a transaction that stands still, and the pull with it (status 3)."""
+    def at_rest():
+        return not is_postgres(url) or query(url, "SELECT count(*) FROM pg_stat_activity WHERE state <> 'idle' AND"
+                                                  " application_name = 'sluice' AND datname = current_database()") == [(0,)]
+
+    def outside():
+        process.pause()
+        wait_until(lambda: all_stopped(process.pid), 10, "the stop")
+        if all(at_rest() for _ in range(3)):  # what it had sent is answered by then
+            return True
+        process.resume()
+        return False
+    wait_until(outside, 10, "a moment between two looks")
+
+
 def test_a_pull_that_was_forgotten_finds_another_strategy(sluice, box, waiting):
-    waiting.pause()
+    pause_between_looks(waiting, box)
     wait_until(lambda: claims_ended(box), 10, "the end of its life")
     node = sluice.start("run", "--sink", "null:", "--node", "n", db=box)
     node.wait_log("node started")
