@@ -119,7 +119,8 @@ LEASE_ENDS = {  # of what is held; an open transaction has no such end
 @pytest.mark.valgrind
 def test_term_finishes_the_batches_in_hand(sluice, box, out, recorded, strategy):
     sig = signal.SIGINT if strategy == "guard" else signal.SIGTERM
-    stuck = Stuck(sluice, box, out, recorded, "--strategy", strategy, "--lease", "30s" if strategy == "advisory" else "2s")
+    stuck = Stuck(sluice, box, out, recorded, "--strategy", strategy, "--lease",
+                  "30s" if strategy == "advisory" else f"{int(2 * PATIENCE)}s")
     stuck.node.signal(sig)
     stuck.node.wait_log("stopping after this turn")
     if strategy in LEASE_ENDS:
