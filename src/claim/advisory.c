@@ -67,16 +67,10 @@ static sl_rc advisory_take(sl_claim *base, sl_batch *b, int64_t max, sl_err *err
     return rc;
 }
 
-static int64_t ends_ns(const advisory_claim *c)
-{
-    int64_t tenth = c->keyed.conf.lease_ns / 10;
-    return c->asked_ns + c->keyed.conf.lease_ns - (tenth < 2 * SL_SEC ? tenth : 2 * SL_SEC);
-}
-
 static int64_t advisory_trusted(const sl_claim *base)
 {
     const advisory_claim *c = (const advisory_claim *)base;
-    return sl_claim_trust(&c->keyed.conf, ends_ns(c));
+    return sl_claim_trusted_ns(&c->keyed.conf, c->asked_ns);
 }
 
 static sl_rc advisory_hold(sl_claim *base, const sl_batch *b, sl_err *err)
@@ -89,7 +83,7 @@ static sl_rc advisory_hold(sl_claim *base, const sl_batch *b, sl_err *err)
         return sl_fail(err, SL_AGAIN, "the connection is gone, and with it the locks");
     if (now_ns >= c->alive_ns)
         c->alive_ns = now_ns + ALIVE_NS;
-    if (now_ns < ends_ns(c))
+    if (now_ns < sl_claim_ends_ns(&c->keyed.conf, c->asked_ns))
         return SL_OK;
     return sl_fail(err, SL_AGAIN,
                    "the sink took longer than a transaction may last\nhint: a longer lease, a "

@@ -25,6 +25,7 @@
 #define SL_CLAIM_CLAIM_H
 
 #include "core/batch.h"
+#include "core/clock.h"
 #include "core/err.h"
 #include "db/db.h"
 #include "member/lanes.h"
@@ -71,10 +72,19 @@ struct sl_claim_ops {
     void (*close)(sl_claim *c);
 };
 
-/* A claim may be trusted until then, but no longer than its node: a node that the others may have forgotten
- * does not know what they agree on by now. */
-static inline int64_t sl_claim_trust(const sl_claim_conf *conf, int64_t until_ns)
+/* The end of a claim that was asked for then, less what a send may still take when that has just been looked
+ * at. */
+static inline int64_t sl_claim_ends_ns(const sl_claim_conf *conf, int64_t asked_ns)
 {
+    int64_t tenth_ns = conf->lease_ns / 10;
+    return asked_ns + conf->lease_ns - (tenth_ns < 2 * SL_SEC ? tenth_ns : 2 * SL_SEC);
+}
+
+/* It may be trusted until then, but no longer than its node: a node that the others may have forgotten does
+ * not know what they agree on by now. */
+static inline int64_t sl_claim_trusted_ns(const sl_claim_conf *conf, int64_t asked_ns)
+{
+    int64_t until_ns = sl_claim_ends_ns(conf, asked_ns);
     int64_t node_ns = conf->lanes ? sl_lanes_trusted_ns(conf->lanes) : INT64_MAX;
     return node_ns < until_ns ? node_ns : until_ns;
 }

@@ -126,7 +126,6 @@ static sl_rc ours_row(void *ctx, const sl_val *cols, sl_err *err)
 /* In `going`: those to be leased, and those to be swept, which are nobody's either. */
 static void note_locked(guard_claim *c)
 {
-    c->going.count = 0;
     for (size_t i = 0; i < c->keyed.claims.count; i++)
         sl_str_list_add(&c->going, c->keyed.claims.v[i]);
     for (size_t i = 0; i < c->keyed.empty.count; i++)
@@ -144,9 +143,11 @@ static sl_rc lease_and_read(guard_claim *c, sl_batch *b, int64_t max, sl_err *er
                     sl_text(sl_str_of(c->keyed.conf.worker)) };
     sl_call calls[7];
     size_t n = 0;
-    note_locked(c);
+    c->going.count = 0;
+    if (c->keyed.over)
+        note_locked(c);
     sl_val over_in[] = { sl_texts(c->going.v, c->going.count), in[1] };
-    if (c->keyed.over && c->going.count) {
+    if (c->going.count) {
         calls[n++] = (sl_call){ .stmt = sl_db_stmt(db, "guard/takeover"), .in = over_in };
         calls[n++] = (sl_call){ .stmt = sl_db_stmt(db, "guard/tidy"), .in = &in[1] };
     }
@@ -233,9 +234,7 @@ static sl_rc guard_take(sl_claim *base, sl_batch *b, int64_t max, sl_err *err)
 static int64_t guard_trusted(const sl_claim *base)
 {
     const guard_claim *c = (const guard_claim *)base;
-    int64_t tenth = c->keyed.conf.lease_ns / 10;
-    return sl_claim_trust(&c->keyed.conf, c->asked_ns + c->keyed.conf.lease_ns -
-                                              (tenth < 2 * SL_SEC ? tenth : 2 * SL_SEC));
+    return sl_claim_trusted_ns(&c->keyed.conf, c->asked_ns);
 }
 
 static sl_rc guard_hold(sl_claim *base, const sl_batch *b, sl_err *err)
@@ -317,7 +316,8 @@ static sl_rc guard_settle(sl_claim *base, sl_batch *b, size_t *lost, sl_err *err
             &c->keyed.found)) /* else what waits is written with it: all keys count */
         note_names(c, b);
     sl_rc rc = settle_part(c, lost, err);
-    *lost += missing(c, b);
+    if (*lost == 0) /* a lost claim counts all that was to be written */
+        *lost = missing(c, b);
     return rc;
 }
 

@@ -32,22 +32,10 @@ static skip_claim *skip_of(sl_claim *c)
     return (skip_claim *)c;
 }
 
-/* What a send may still take when the trust has just been checked. */
-static int64_t margin_ns(const skip_claim *c)
-{
-    int64_t tenth = c->conf.lease_ns / 10;
-    return tenth < 2 * SL_SEC ? tenth : 2 * SL_SEC;
-}
-
-static int64_t ends_ns(const skip_claim *c)
-{
-    return c->asked_ns + c->conf.lease_ns - margin_ns(c);
-}
-
 static int64_t skip_trusted(const sl_claim *base)
 {
     const skip_claim *c = (const skip_claim *)base;
-    return sl_claim_trust(&c->conf, ends_ns(c));
+    return sl_claim_trusted_ns(&c->conf, c->asked_ns);
 }
 
 static sl_rc take_locked(skip_claim *c, sl_batch *b, int64_t max, sl_err *err)
@@ -106,7 +94,7 @@ static sl_rc skip_hold(sl_claim *base, const sl_batch *b, sl_err *err)
     int64_t now_ns = sl_now_ns();
     if (c->conf.hold == SL_HOLD_LEASE && now_ns - c->asked_ns >= c->conf.lease_ns / 3)
         return renew(c, b, err);
-    if (now_ns >= ends_ns(c))
+    if (now_ns >= sl_claim_ends_ns(&c->conf, c->asked_ns))
         return sl_fail(err, SL_AGAIN,
                        "the sink took longer than a transaction may last\nhint: a "
                        "longer lease, a smaller batch, or hold: lease");

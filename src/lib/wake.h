@@ -16,7 +16,7 @@ typedef struct sl_wake {
     bool listening;
     bool mine;  /* it is this session that producers look at */
     bool armed; /* this one, or another on which it can rely */
-    bool woken; /* by a commit, and so are all others */
+    bool woken; /* by a commit, or by one who was relied on */
 } sl_wake;
 
 /* w->armed false: a producer is at work that would not notify. Ask again soon. */

@@ -119,6 +119,24 @@ static void a_piece_may_be_lost(void **state)
     assert_int_equal(held(), 1);
 }
 
+/* Of two receipts one is for a message that is gone, the other for a key that another has. */
+static void each_lost_receipt_counts_once(void **state)
+{
+    (void)state;
+    use("guard");
+    testdb_push(&t, "x", 1);
+    testdb_push(&t, "y", 1);
+    open_worker(&a);
+    assert_int_equal(worker_take(&a, ALL), 2);
+    testdb_exec(&t, "DELETE FROM sluice_outbox WHERE id = 1");
+    turns_are_over();
+    open_worker(&b);
+    assert_int_equal(take_some(&b, 1), 1); /* y */
+    assert_int_equal(strategy->adopt(a.claim, &a.batch, &a.err), SL_OK);
+    assert_int_equal(settle_as(&a, "rr", 0), 2);
+    assert_int_equal(held(), 0);
+}
+
 static void a_renewal_tells_of_a_part_that_is_lost(void **state)
 {
     (void)state;
@@ -207,6 +225,7 @@ static int on(const char *name)
         TEST(a_key_of_a_zombie_is_not_unblocked_beneath_it),
         TEST(a_batch_is_settled_piece_by_piece),
         TEST(a_piece_may_be_lost),
+        TEST(each_lost_receipt_counts_once),
         TEST(a_renewal_tells_of_a_part_that_is_lost),
         TEST(a_turn_without_messages_goes_after_a_day),
         TEST(a_zombie_of_lanes_settles_nothing_of_guard),
