@@ -10,7 +10,6 @@ import record as rec
 from checker import BadHistory, message, read_sink
 from harness import PATIENCE, connect, query, scaled, wait_until
 from history import Fault, History
-from nemesis import all_stopped
 
 KEYS = 5000
 BATCH = 50
@@ -107,7 +106,6 @@ class Cluster:
         """With work in flight: it is stopped, looked at, and killed if it has some."""
         def look():
             node.pause()
-            wait_until(lambda: all_stopped(node.pid), 10, "the node stands still")
             if tail.follow().in_flight():
                 return True
             node.resume()

@@ -10,8 +10,7 @@ import pytest
 
 from checker import check, commit, committed, read_sink
 from conftest import claims_ended, keys_held
-from harness import Gate, is_postgres, query, scaled, wait_until
-from nemesis import all_stopped
+from harness import Gate, all_stopped, is_postgres, query, scaled, wait_until
 
 WORKERS = 4
 

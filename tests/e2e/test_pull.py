@@ -9,8 +9,7 @@ import pytest
 
 from checker import check, commit, committed, dead_letters, delivery, Record
 from conftest import claims_ended
-from harness import PATIENCE, is_postgres, query, scaled, wait_until
-from nemesis import all_stopped
+from harness import PATIENCE, all_stopped, is_postgres, query, scaled, wait_until
 
 
 @pytest.fixture
@@ -251,7 +250,6 @@ def pause_between_looks(process, url):
 
     def outside():
         process.pause()
-        wait_until(lambda: all_stopped(process.pid), 10, "the stop")
         if all(at_rest() for _ in range(3)):  # what it had sent is answered by then
             return True
         process.resume()

@@ -9,6 +9,7 @@ valgrind), SL_TEST_PATIENCE a factor for every time limit, for slow builds, and 
 factor for the number of messages (by default 1, and less with much patience).
 """
 import fcntl
+import glob
 import os
 import re
 import shlex
@@ -28,8 +29,8 @@ VALGRIND = ("valgrind -q --error-exitcode=99 --leak-check=full --show-leak-kinds
 REPORT = re.compile(r"ERROR: \w+Sanitizer|WARNING: \w+Sanitizer|runtime error: |^==\d+== ", re.M)
 
 
-def wait_until(fn, timeout=10, what="the condition"):
-    """Polls fn every 20 ms until it returns something true, and returns that. Tests never sleep to
+def wait_until(fn, timeout=10, what="the condition", every=0.02):
+    """Polls fn, by default every 20 ms, until it returns something true, and returns that. Tests never sleep to
     synchronise: they say what they wait for."""
     end = time.monotonic() + timeout * PATIENCE
     while True:
@@ -37,7 +38,7 @@ def wait_until(fn, timeout=10, what="the condition"):
         if got:
             return got
         assert time.monotonic() < end, f"not within {timeout * PATIENCE:g} s: {what}"
-        time.sleep(0.02)
+        time.sleep(every)
 
 
 def scaled(n, least=1):
@@ -91,6 +92,18 @@ class Gate:
         self.open()
 
 
+def all_stopped(pid):
+    """Has SIGSTOP reached every thread? It reaches one first, which tells the others, when it runs."""
+    for path in glob.glob(f"/proc/{pid}/task/*/stat"):
+        try:
+            with open(path) as f:
+                if f.read().rpartition(")")[2].split()[0] not in "TtZX":
+                    return False
+        except OSError:
+            pass
+    return True
+
+
 class Process:
     """A running program: standard error goes to a file, and so does standard output unless the
     caller has a descriptor for it; and it never outlives its test."""
@@ -131,7 +144,9 @@ class Process:
         self.signal(signal.SIGTERM)
 
     def pause(self):
+        """SIGSTOP, and wait until every thread stands still: what is looked at next stays as it is."""
         self.signal(signal.SIGSTOP)
+        wait_until(lambda: all_stopped(self.pid), 10, "every thread stands still", every=0.001)
 
     def resume(self):
         self.signal(signal.SIGCONT)

@@ -11,7 +11,6 @@ what the machine makes of it does not.
 """
 import collections
 import fcntl
-import glob
 import heapq
 import json
 import os
@@ -258,9 +257,6 @@ class Node:
         """Now, and returns when all its threads have stopped."""
         pid, at = self.process.pid, rec.now_ns()
         self.process.pause()
-        end = time.monotonic() + 10
-        while not all_stopped(pid) and time.monotonic() < end:
-            time.sleep(0.001)
         self.state = "paused"
         self.pause = Fault("pause", pid, at, rec.now_ns(), None)
 
@@ -270,18 +266,6 @@ class Node:
         self.process.resume()
         self.state, self.pause = "up", None
         return fault
-
-
-def all_stopped(pid):
-    """Has SIGSTOP reached every thread?"""
-    for path in glob.glob(f"/proc/{pid}/task/*/stat"):
-        try:
-            with open(path) as f:
-                if f.read().rpartition(")")[2].split()[0] not in "TtZX":
-                    return False
-        except OSError:
-            pass
-    return True
 
 
 # -- The run -------------------------------------------------------------------------------------
