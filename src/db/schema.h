@@ -7,7 +7,7 @@
 
 #include "db/db.h"
 
-enum { SL_SCHEMA_VERSION = 3 }; /* what this program makes and understands */
+enum { SL_SCHEMA_VERSION = 4 }; /* what this program makes and understands */
 
 typedef struct sl_schema {
     bool table;      /* the outbox is there */

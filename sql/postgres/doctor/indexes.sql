@@ -13,7 +13,7 @@ WITH t (tbl) AS (
       JOIN pg_class c ON c.oid = i.indexrelid
 ), wanted (name) AS (
     VALUES (trim('sluice_outbox_ix_idempotency', '"')), (trim('sluice_outbox_ix_lane', '"')),
-           (trim('sluice_outbox_ix_held', '"')), (trim('sluice_outbox_ix_due', '"')),
+           (trim('sluice_outbox_ix_held', '"')), (trim('sluice_outbox_ix_due', '"')), (trim('sluice_outbox_ix_parked', '"')),
            (trim('sluice_outbox_ix_keys', '"'))
 )
 SELECT w.name, CASE WHEN h.good THEN 'ok' WHEN h.good IS NULL THEN 'missing' ELSE 'invalid' END

@@ -1,7 +1,8 @@
--- A key without held messages waits for nothing any more.
+-- A key without held messages waits for nothing any more, unless it is parked.
 -- in:  entity_key text[]
 -- out: none
 DELETE FROM sluice_outbox_keys k
  WHERE k.entity_key = ANY ($1)
+   AND CASE WHEN k.due_at < 'infinity' THEN true END
    AND CASE WHEN (SELECT true FROM sluice_outbox o WHERE o.held AND o.entity_key = k.entity_key LIMIT 1)
             THEN false ELSE true END;

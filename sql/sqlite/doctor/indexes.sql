@@ -3,7 +3,7 @@
 -- out: index text, state text
 WITH wanted (name) AS (
     VALUES (trim('sluice_outbox_ix_idempotency', '"')), (trim('sluice_outbox_ix_lane', '"')),
-           (trim('sluice_outbox_ix_key', '"')), (trim('sluice_outbox_ix_due', '"')),
+           (trim('sluice_outbox_ix_key', '"')), (trim('sluice_outbox_ix_due', '"')), (trim('sluice_outbox_ix_parked', '"')),
            (trim('sluice_outbox_ix_keys', '"')), (trim('sluice_outbox_ix_claims', '"'))
 )
 SELECT w.name, CASE WHEN m.name IS NULL THEN 'missing' ELSE 'ok' END
