@@ -161,15 +161,17 @@ typedef struct sl_reply sl_reply;
 
 typedef enum sl_verdict {
     SL_PENDING = 0,
-    SL_SENT,     /* delivered: the message is done */
-    SL_RETRY,    /* later: after the reply's delay, or the growing default */
-    SL_DEAD,     /* never: into the table of dead letters */
-    SL_UNKNOWN,  /* it may or may not have arrived: sent again */
-    SL_RELEASED, /* not tried: given back as if never taken */
+    SL_SENT,    /* delivered: the message is done */
+    SL_RETRY,   /* later: after the reply's delay, or the growing default */
+    SL_DEAD,    /* never: into the table of dead letters, whatever `on_failure` says */
+    SL_UNKNOWN, /* it may or may not have arrived: sent again */
+    SL_RELEASED, /* not tried: given back as if never taken. From a handler: what it needs is out of
+                    order as a whole; no attempt is used up, and one message at a time is tried
+                    after growing pauses until it goes again */
     SL_HELD      /* no verdict yet: stays claimed (pull only) */
 } sl_verdict;
 
-/* Called from worker threads, several at a time. Returns SL_SENT, SL_RETRY or SL_DEAD. Leases are
+/* Called from worker threads, several at a time. Returns SL_SENT, SL_RETRY, SL_DEAD or SL_RELEASED. Leases are
  * renewed between calls: a single call must end well before `lease`. */
 typedef sl_verdict (*sl_handler)(void *ctx, const sl_msg *m, sl_reply *reply);
 SL_API void sl_reply_reason(sl_reply *reply, const char *reason);

@@ -96,6 +96,13 @@ static sl_rc advisory_settle(sl_claim *base, sl_batch *b, size_t *lost, sl_err *
     return settle(advisory_of(base), lost, err);
 }
 
+/* Nothing is durable before the transaction ends, and with it the claim. */
+static sl_rc advisory_count(sl_claim *base, sl_batch *b, bool *again, sl_err *err)
+{
+    *again = true;
+    return sl_ordered_count(advisory_of(base)->keyed.db, b, err);
+}
+
 static sl_rc advisory_peek(sl_claim *base, bool *any, sl_err *err)
 {
     return sl_keyed_peek(&advisory_of(base)->keyed, "ordered/peek", any, err);
@@ -132,5 +139,6 @@ const sl_claim_ops sl_claim_advisory = {
     .trusted_ns = advisory_trusted,
     .settle = advisory_settle,
     .peek = advisory_peek,
+    .count = advisory_count,
     .close = advisory_close,
 };

@@ -210,18 +210,32 @@ static sl_rc read_lanes(lanes_claim *c, sl_batch *b, int64_t max, sl_err *err)
     return SL_OK;
 }
 
-static sl_rc settle(lanes_claim *c, size_t *lost, sl_err *err)
+/* How the lanes of this turn are fenced. */
+typedef struct fencing {
+    sl_val in[2];
+    sl_call fence;
+    sl_ordered_how how;
+} fencing;
+
+static const sl_ordered_how *how_of(const lanes_claim *c, fencing *f)
 {
-    sl_val in[] = { sl_ints(c->lanes, c->uses.count), sl_ints(c->epochs, c->uses.count) };
-    sl_call fence = { .stmt = sl_db_stmt(c->db, "lanes/fence"), .in = in };
-    sl_ordered_how how = {
+    f->in[0] = sl_ints(c->lanes, c->uses.count);
+    f->in[1] = sl_ints(c->epochs, c->uses.count);
+    f->fence = (sl_call){ .stmt = sl_db_stmt(c->db, "lanes/fence"), .in = f->in };
+    f->how = (sl_ordered_how){
         .sent = "lanes/sent",
-        .fence = &fence,
+        .fence = &f->fence,
         .fenced = (int64_t)c->uses.count,
         .retry_base_ns = c->conf.retry_base_ns,
         .retry_max_ns = c->conf.retry_max_ns,
     };
-    return sl_ordered_settle(c->db, &c->found, &how, lost, err);
+    return &f->how;
+}
+
+static sl_rc settle(lanes_claim *c, size_t *lost, sl_err *err)
+{
+    fencing f;
+    return sl_ordered_settle(c->db, &c->found, how_of(c, &f), lost, err);
 }
 
 /* Reads until there is something to deliver or nothing at all: what only waits is put aside. */
@@ -399,6 +413,19 @@ static sl_rc lanes_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl
     return rc;
 }
 
+static sl_rc lanes_count(sl_claim *base, sl_batch *b, bool *again, sl_err *err)
+{
+    (void)again;
+    return sl_ordered_count(lanes_of(base)->db, b, err);
+}
+
+static sl_rc lanes_consume(sl_claim *base, sl_batch *b, sl_err *err)
+{
+    lanes_claim *c = lanes_of(base);
+    fencing f;
+    return sl_ordered_consume(c->db, how_of(c, &f), b, c->conf.worker, c->conf.journal, err);
+}
+
 static sl_rc lanes_peek(sl_claim *base, bool *any, sl_err *err)
 {
     sl_val floor = sl_int(0);
@@ -415,5 +442,7 @@ const sl_claim_ops sl_claim_lanes = {
     .trusted_ns = lanes_trusted,
     .settle = lanes_settle,
     .peek = lanes_peek,
+    .count = lanes_count,
+    .consume = lanes_consume,
     .close = lanes_close,
 };

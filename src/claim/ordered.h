@@ -68,6 +68,12 @@ typedef struct sl_ordered_how {
 SL_CHECK sl_rc sl_ordered_settle(sl_db *db, sl_ordered *o, const sl_ordered_how *how,
                                  size_t *lost, sl_err *err);
 
+/* Moves what is to be consumed out of the table, durably; SL_AGAIN: the claim is lost, and nothing was. */
+SL_CHECK sl_rc sl_ordered_consume(sl_db *db, const sl_ordered_how *how, sl_batch *b,
+                                  const char *worker, int64_t journal, sl_err *err);
+/* Counts the attempts of all messages, and marks them so. */
+SL_CHECK sl_rc sl_ordered_count(sl_db *db, sl_batch *b, sl_err *err);
+
 /* Is there anything to do? By a statement that says so. */
 SL_CHECK sl_rc sl_ordered_peek(sl_db *db, const char *stmt, const sl_val *in, bool *any,
                                sl_err *err);

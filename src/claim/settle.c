@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "claim/settle.h"
 
-#include "claim/verdicts.h"
+#include "claim/consume.h"
 
 /* The statements to run, with room for their parameters. */
 typedef struct plan {
-    sl_call calls[8];
-    sl_val in[6][5];
+    sl_call calls[16];
+    sl_val in[12][5];
     size_t n, used;
     size_t expected;     /* rows that should be touched; what is missing was lost */
     const sl_call *copy; /* to the dead letters: counted when the same rows are deleted */
@@ -21,24 +21,40 @@ static void add_call(plan *p, sl_db *db, const char *stmt, const sl_group *g)
     p->expected += g->n;
 }
 
-static void add_retry(plan *p, sl_db *db, const sl_group *g, bool attempt_counted)
+/* Where the claim has counted the attempt, it is not counted again. */
+static void add_retry(plan *p, sl_db *db, const sl_group *g)
 {
     add_call(p, db, "settle/retry", g);
     sl_val *in = p->in[p->used - 1];
     in[2] = sl_ints(g->delays_us, g->n);
     in[3] = sl_texts(g->reasons, g->n);
-    in[4] = sl_int(attempt_counted ? 0 : 1);
+    in[4] = sl_ints(g->counts, g->n);
 }
 
 /* Copy, then delete; the copy locks the rows. */
-static void add_bury(plan *p, sl_db *db, const sl_group *g, bool attempt_counted)
+static void add_bury(plan *p, sl_db *db, const sl_group *g)
 {
     add_call(p, db, "settle/bury", g);
     p->in[p->used - 1][2] = sl_texts(g->reasons, g->n);
-    p->in[p->used - 1][3] = sl_int(attempt_counted ? 0 : 1);
+    p->in[p->used - 1][3] = sl_ints(g->counts, g->n);
     p->copy = &p->calls[p->n - 1];
     p->expected -= g->n;
     add_call(p, db, "settle/sent", g);
+}
+
+/* Without order, what was never handed over may always go back. */
+static void add_consumed(plan *p, sl_db *db, const sl_groups *all)
+{
+    if (all->gone.n)
+        add_call(p, db, "consumed/sent", &all->gone);
+    if (all->left.n) {
+        add_call(p, db, "consumed/left", &all->left);
+        p->in[p->used - 1][1] = sl_texts(all->left.reasons, all->left.n);
+    }
+    if (all->back.n) {
+        add_call(p, db, "consumed/back", &all->back);
+        add_call(p, db, "consumed/sent", &all->back);
+    }
 }
 
 static void add_tx(plan *p, sl_db *db, const char *stmt)
@@ -48,22 +64,34 @@ static void add_tx(plan *p, sl_db *db, const char *stmt)
 
 static void make_plan(plan *p, sl_db *db, const sl_groups *all, const sl_settle_how *how)
 {
-    /* A released message needs no statement where the end of the transaction releases it. */
-    bool release = all->released.n && !how->in_transaction;
-    bool any = all->sent.n || all->retry.n || all->dead.n || release;
+    /* A released message needs no statement where the end of a transaction releases it. */
+    bool release = all->released.n && how->attempt_counted;
+    bool consumed = all->gone.n || all->left.n || all->back.n;
+    bool any =
+        all->sent.n || all->retry.n || all->dead.n || release || all->counted.n || consumed;
 
     if (any && !how->in_transaction)
         add_tx(p, db, "tx/begin");
     if (all->sent.n)
         add_call(p, db, "settle/sent", &all->sent);
     if (all->retry.n)
-        add_retry(p, db, &all->retry, how->attempt_counted);
+        add_retry(p, db, &all->retry);
     if (all->dead.n)
-        add_bury(p, db, &all->dead, how->attempt_counted);
+        add_bury(p, db, &all->dead);
     if (release)
         add_call(p, db, "settle/release", &all->released);
+    if (all->counted.n)
+        add_call(p, db, "attempts/uncount", &all->counted);
+    add_consumed(p, db, all);
     if (any || how->in_transaction)
         add_tx(p, db, "tx/commit");
+}
+
+/* The claim has counted these attempts. */
+static void discount(const sl_group *g)
+{
+    for (size_t i = 0; i < g->n; i++)
+        g->counts[i]--;
 }
 
 sl_rc sl_settle_write(sl_db *db, sl_batch *b, const sl_settle_how *how, size_t *lost,
@@ -73,6 +101,10 @@ sl_rc sl_settle_write(sl_db *db, sl_batch *b, const sl_settle_how *how, size_t *
     plan p = { .n = 0 };
     *lost = 0;
     sl_groups_make(&all, b, how->retry_base_ns, how->retry_max_ns);
+    if (how->attempt_counted) {
+        discount(&all.retry);
+        discount(&all.dead);
+    }
     make_plan(&p, db, &all, how);
     if (p.n == 0)
         return SL_OK;
@@ -92,9 +124,10 @@ sl_rc sl_settle_rehearse(sl_db *db, sl_err *err)
     sl_group none = { 0 };
     plan p = { .n = 0 };
     add_tx(&p, db, "tx/begin");
-    add_retry(&p, db, &none, true);
-    add_bury(&p, db, &none, true);
+    add_retry(&p, db, &none);
+    add_bury(&p, db, &none);
     add_call(&p, db, "settle/release", &none);
     add_tx(&p, db, "tx/commit");
-    return db->ops->run(db, p.calls, p.n, err);
+    sl_rc rc = db->ops->run(db, p.calls, p.n, err);
+    return rc == SL_OK ? sl_consume_rehearse(db, err) : rc;
 }

@@ -17,6 +17,8 @@
 #define IDLE_BASE_NS (5 * SL_MS)
 #define DRAIN_MAX_NS (100 * SL_MS)
 #define WAKE_TEST_NS (2 * SL_SEC)
+/* While a sink is down, a worker looks this often whether that is still so. */
+#define WAIT_MAX_NS (100 * SL_MS)
 
 typedef struct worker {
     sl_crew *crew;
@@ -32,6 +34,8 @@ struct sl_crew {
     char *node;
     sl_member *member;
     sl_idle *idle;
+    sl_care *care;
+    sl_routes routes;
     bool notify; /* wake: notify, and it works */
     sl_sink_maker make;
     void *make_ctx;
@@ -58,8 +62,7 @@ static void session_close(session *s)
 {
     if (s->relay.claim)
         s->relay.claim->ops->close(s->relay.claim);
-    if (s->relay.sink)
-        s->relay.sink->ops->close(s->relay.sink);
+    sl_ways_close(s->relay.ways, s->relay.way_count);
     sl_db_close(s->db);
     sl_relay_fini(&s->relay);
 }
@@ -72,7 +75,10 @@ static sl_rc session_open(session *s, worker *w, int wake_fd, sl_err *err)
 
     *s = (session){ .relay = { .stop = crew->stop,
                                .counts = &w->counts,
+                               .care = crew->care,
+                               .log = crew->log,
                                .worker = w->name,
+                               .way_count = crew->routes.count,
                                .batch_max = set->batch,
                                .send_max_ns = set->lease_ns } };
     sl_batch_init(&s->relay.batch);
@@ -84,8 +90,8 @@ static sl_rc session_open(session *s, worker *w, int wake_fd, sl_err *err)
     if (rc == SL_OK)
         rc = strategy->open(&s->relay.claim, s->db, &conf, err);
     if (rc == SL_OK)
-        rc = crew->make(crew->make_ctx, &s->relay.sink,
-                        &(sl_sink_conf){ .url = set->sink, .worker = w->name }, err);
+        rc = sl_ways_open(&s->relay.ways, &crew->routes, crew->make, crew->make_ctx, w->name,
+                          err);
     if (rc != SL_OK)
         session_close(s);
     return rc;
@@ -200,6 +206,11 @@ static sl_rc turn_until(session *s, worker *w, sl_err *err)
         if (rc != SL_OK)
             return rc;
         w->failures = 0;
+        if (s->relay.wait_ns) { /* the sink is down */
+            sl_stop_sleep(w->crew->stop,
+                          s->relay.wait_ns < WAIT_MAX_NS ? s->relay.wait_ns : WAIT_MAX_NS);
+            continue;
+        }
         turns = s->relay.batch.count > 0 ? turns + 1 : 0;
         if (turns > 0)
             pauses = 0;
@@ -277,6 +288,12 @@ static void member_counts(void *ctx, int64_t *sent, int64_t *failed)
     *failed = (int64_t)(c.retried + c.dead + c.unknown);
 }
 
+static void member_alarm(void *ctx)
+{
+    const sl_crew *crew = ctx;
+    sl_care_alarm(crew->care);
+}
+
 static void member_failed(void *ctx, const sl_err *err)
 {
     stop_crew(ctx, err);
@@ -290,6 +307,7 @@ static sl_rc join(sl_crew *crew, int rehearse_fd, sl_err *err)
     conf.open = member_open;
     conf.counts = member_counts;
     conf.failed = member_failed;
+    conf.alarm = member_alarm;
     conf.ctx = crew;
     conf.log = crew->log;
     conf.patient = rehearse_fd < 0;
@@ -370,6 +388,8 @@ sl_rc sl_crew_start(sl_crew **out, const sl_settings *settings, sl_sink_maker ma
     crew->stop = stop;
     crew->log = log;
     crew->idle = sl_idle_new(crew->count);
+    crew->care = sl_care_new();
+    sl_routes_make(&crew->routes, settings);
     sl_rc rc = crew->idle && sl_stop_init(&crew->ended)
                    ? sl_conf_names(&crew->names, settings, err)
                    : sl_fail(err, SL_AGAIN, "cannot create a descriptor: %s", strerror(errno));
@@ -413,6 +433,8 @@ void sl_crew_free(sl_crew *crew)
     (void)!sl_crew_wait(crew, &ignored);
     sl_member_leave(crew->member);
     sl_idle_free(crew->idle);
+    sl_care_free(crew->care);
+    sl_routes_fini(&crew->routes);
     free(crew->node);
     for (size_t i = 0; i < crew->count; i++)
         free(crew->workers[i].name);

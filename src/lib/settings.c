@@ -75,6 +75,22 @@ const sl_opt sl_settings_table[] = {
     { "retry_max", SL_OPT_TIME, AT(retry_max_ns), "5m", SL_MS, 30 * 86400 * SL_SEC,
       SL_OPT_RELOAD | SL_FOR_RUN | SL_FOR_PULL, "TIME",
       "The longest delay between two deliveries of a message." },
+    { "max_attempts", SL_OPT_INT, AT(max_attempts), "20", 1, 1000000, SL_FOR_RUN, "N",
+      "How often a message is tried before on_failure decides. An outage of the whole sink "
+      "uses "
+      "up nobody's attempts." },
+    { "on_failure", SL_OPT_CHOICE, AT(on_failure), "block", 0, 0, SL_FOR_RUN, "block|park|skip",
+      "When max_attempts are used up: keep trying at the longest delay; stop, and wait for an "
+      "operator (sluice keys); or make a dead letter of the message (sluice dead). Its key "
+      "waits "
+      "with the first two, and goes on with the last. A message that the sink refuses for good "
+      "is "
+      "parked, or with skip a dead letter, at once." },
+    { "delivery", SL_OPT_CHOICE, AT(delivery), "at-least-once", 0, 0, SL_FOR_RUN,
+      "at-least-once|at-most-once",
+      "What a crash in the middle of a delivery means: the message is sent again; or never, "
+      "and "
+      "is listed (sluice dead list --unknown) if it is not known to be sent." },
     { "node", SL_OPT_TEXT, AT(node), NULL, 1, 0, SL_FOR_RUN | SL_FOR_PULL, "NAME",
       "This node's name in logs and leases; host name and process id by default." },
     { "drain", SL_OPT_BOOL, AT(drain), "false", 0, 0, SL_FOR_RUN, NULL,
@@ -201,6 +217,20 @@ static sl_rc check_assign(const sl_settings *s, sl_err *err)
     return SL_OK;
 }
 
+static sl_rc check_delivery(const sl_settings *s, sl_err *err)
+{
+    bool once = s->delivery;
+    for (size_t i = 0; i < s->route_count; i++)
+        once |= s->routes[i].delivery;
+    if (!once || sl_claim_named(s->strategy)->consume)
+        return SL_OK;
+    return sl_fail(
+        err, SL_REFUSED,
+        "strategy %s cannot deliver at most once: its claim would end before the send\n"
+        "hint: lanes, guard or skip-locked",
+        s->strategy);
+}
+
 sl_rc sl_settings_check(const sl_settings *s, sl_err *err)
 {
     if (s->retry_base_ns > s->retry_max_ns)
@@ -217,5 +247,7 @@ sl_rc sl_settings_check(const sl_settings *s, sl_err *err)
     sl_rc rc = s->sink ? sl_sink_find(&ignored, s->sink, err) : SL_OK;
     if (rc == SL_OK)
         rc = check_strategy(s, err);
+    if (rc == SL_OK)
+        rc = check_delivery(s, err);
     return rc == SL_OK ? check_assign(s, err) : rc;
 }

@@ -26,6 +26,20 @@ typedef enum sl_from {
 
 enum { SL_SETTINGS_MAX = 64 };
 
+/* A route of the file: topics, the sink they go to, and its own terms. */
+typedef struct sl_route_conf {
+    char **topics; /* patterns, at least one */
+    size_t topic_count;
+    char *sink;
+    int delivery;
+    int64_t retry_base_ns;
+    int64_t retry_max_ns;
+    int64_t max_attempts;
+    int on_failure;
+    int64_t batch;       /* 0: as much as a worker has */
+    int64_t concurrency; /* 0: all workers */
+} sl_route_conf;
+
 typedef struct sl_settings {
     char *db;
     char *table;
@@ -45,10 +59,16 @@ typedef struct sl_settings {
     int64_t lease_ns;
     int wake; /* 0 poll, 1 notify */
     int64_t poll_ns;
+    int delivery; /* 0 at-least-once, 1 at-most-once */
     int64_t retry_base_ns;
     int64_t retry_max_ns;
+    int64_t max_attempts;
+    int on_failure; /* sl_on_failure */
     char *node;
     bool drain;
+
+    sl_route_conf *routes; /* none: all topics go to `sink` */
+    size_t route_count;
 
     int log_format; /* 0 logfmt, 1 json */
     int log_level;  /* sl_log_level */

@@ -69,8 +69,8 @@ static void each_verdict_has_its_statement(void **state)
     add(SL_SENT, -1, SL_NONE);
     write_with(&leased);
     said("tx/begin settle/sent({1,7},{10,70}) "
-         "settle/retry({2,6},{20,60},{5000,0},{'busy',NULL},0) "
-         "settle/bury({3},{30},{'too large'},0) settle/sent({3},{30}) "
+         "settle/retry({2,6},{20,60},{5000,0},{'busy',NULL},{0,0}) "
+         "settle/bury({3},{30},{'too large'},{0}) settle/sent({3},{30}) "
          "settle/release({4},{40}) tx/commit");
     assert_int_equal(lost, 0);
 }
@@ -85,8 +85,8 @@ static void in_a_transaction_only_the_rest_is_written(void **state)
     add(SL_RELEASED, -1, SL_NONE);
     add(SL_DEAD, -1, SL_NONE);
     write_with(&locked);
-    said("settle/sent({1},{10}) settle/retry({2},{20},{0},{NULL},1) "
-         "settle/bury({4},{40},{NULL},1) settle/sent({4},{40}) tx/commit");
+    said("settle/sent({1},{10}) settle/retry({2},{20},{0},{NULL},{1}) "
+         "settle/bury({4},{40},{NULL},{1}) settle/sent({4},{40}) tx/commit");
     assert_int_equal(lost, 0);
 }
 
@@ -230,8 +230,8 @@ static void the_rehearsal_runs_all_on_nothing(void **state)
 {
     (void)state;
     assert_int_equal(sl_settle_rehearse(&db.base, &err), SL_OK);
-    said("tx/begin settle/retry({},{},{},{},0) settle/bury({},{},{},0) settle/sent({},{}) "
-         "settle/release({},{}) tx/commit");
+    said("tx/begin settle/retry({},{},{},{},{}) settle/bury({},{},{},{}) settle/sent({},{}) "
+         "settle/release({},{}) tx/commit" CONSUME_REHEARSAL);
     db.fail_at = 1;
     db.rc = SL_OPERATOR;
     assert_int_equal(sl_settle_rehearse(&db.base, &err), SL_OPERATOR);
