@@ -17,6 +17,18 @@
 
 enum { OPEN_TRIES = 16, KEPT_MAX = 99, CHUNK = 64 * 1024 };
 
+static char *new_name(const char *path)
+{
+    return sl_asprintf("%s.new", path);
+}
+
+static void remove_new(const char *path)
+{
+    char *name = new_name(path);
+    unlink(name);
+    free(name);
+}
+
 static sl_rc failed(const char *path, const char *what, sl_err *err)
 {
     int e = errno;
@@ -76,8 +88,10 @@ sl_rc sl_jf_open(int *fd, const char *path, sl_err *err)
     for (int i = 0; i < OPEN_TRIES; i++) {
         bool same = false;
         sl_rc rc = open_once(fd, path, &same, err);
-        if (same)
+        if (same) {
+            remove_new(path);
             return SL_OK;
+        }
         if (*fd >= 0)
             close(*fd);
         *fd = -1;
@@ -104,11 +118,6 @@ sl_rc sl_jf_write(int fd, const char *path, const void *bytes, size_t n, uint64_
                    path, done, n);
 }
 
-static char *new_name(const char *path)
-{
-    return sl_asprintf("%s.new", path);
-}
-
 /* A disk that is full may take a part first: the rest says why. */
 static sl_rc fill(int fd, const char *path, uint64_t bytes, sl_err *err)
 {
@@ -131,7 +140,6 @@ sl_rc sl_jf_make(int *fd, const char *path, uint64_t bytes, uint64_t *inode, sl_
     char *name = new_name(path);
     struct stat st;
     sl_rc rc = SL_OK;
-    unlink(name); /* of a process that died here */
     *fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     free(name);
     if (*fd < 0)
@@ -152,9 +160,7 @@ sl_rc sl_jf_make(int *fd, const char *path, uint64_t bytes, uint64_t *inode, sl_
 
 void sl_jf_abandon(int fd, const char *path)
 {
-    char *name = new_name(path);
-    unlink(name);
-    free(name);
+    remove_new(path);
     close(fd);
 }
 

@@ -13,7 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Opens or creates (0600, empty) and locks it, until it is closed. */
+/* Opens or creates (0600, empty) and locks it, until it is closed; removes what is left of a new file that
+ * did not come so far. */
 SL_CHECK sl_rc sl_jf_open(int *fd, const char *path, sl_err *err);
 
 /* A new file of zeros, locked, beside PATH. On failure there is none. */

@@ -118,13 +118,14 @@ static void the_order_of_syncs(void **state)
 static void what_a_dead_process_left_is_removed(void **state)
 {
     (void)state;
-    int old = open_ok(), new = -1;
-    uint64_t inode;
     char *name = sl_asprintf("%s.new", path);
     int fd = open(name, O_WRONLY | O_CREAT, 0600);
     assert_int_equal(write(fd, "left over", 9), 9);
     close(fd);
     free(name);
+    int old = open_ok(), new = -1;
+    uint64_t inode;
+    assert_false(there(".new"));
     assert_int_equal(sl_jf_make(&new, path, 1024, &inode, &err), SL_OK);
     char bytes[1024], zeros[1024] = { 0 };
     assert_int_equal(pread(new, bytes, sizeof bytes, 0), sizeof bytes);
