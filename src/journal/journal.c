@@ -403,12 +403,16 @@ sl_rc sl_journal_expect(sl_journal *j, const sl_journal_stamp *newest, sl_err *e
     return rc;
 }
 
+/* The file begins anew, so that it names nothing that is over. If the disk is full, that can wait. */
 void sl_journal_reconciled(sl_journal *j)
 {
     pthread_mutex_lock(&j->lock);
+    bool stale = j->carry && j->replay.ids.count > 0;
     sl_replay_fini(&j->replay);
     j->carry = false;
     note_session(j, NULL, 0);
+    if (stale && !j->dead)
+        (void)!rotate(j, 0, NULL);
     pthread_mutex_unlock(&j->lock);
 }
 

@@ -186,8 +186,14 @@ static void reconciled_is_forgotten(void **state)
     sl_journal_reconciled(j);
     assert_int_equal(fate(sl_journal_replayed(j), 1, s1), SL_FATE_UNKNOWN);
     assert_int_equal(fate(sl_journal_replayed(j), 99, s1), SL_FATE_UNKNOWN);
-    for (int64_t i = 1000; sl_journal_count(j).rotations == 0; i++)
-        must_send(j, i, 1);
+    for (int i = 0; i < 2; i++) { /* at once, and for good */
+        sl_replay now = read_back();
+        assert_true(now.whole);
+        assert_int_equal(state_of(&now, 1), 0);
+        sl_replay_fini(&now);
+        while (i == 0 && sl_journal_count(j).rotations < 2)
+            must_send(j, 1000, 1);
+    }
     sl_journal_close(j);
     sl_replay r = read_back();
     assert_int_equal(r.opened_count, 1);

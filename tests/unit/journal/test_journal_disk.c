@@ -245,6 +245,26 @@ static void a_rotation_that_fails(void **state)
     }
 }
 
+/* What is over is not carried further, but its file stays until there is space for another. */
+static void a_full_disk_when_all_is_reconciled(void **state)
+{
+    (void)state;
+    sl_journal_close(full_journal());
+    sl_journal *j = open_small(2);
+    faults.fail = PWRITE;
+    faults.with = ENOSPC;
+    sl_journal_reconciled(j);
+    no_faults();
+    must_send(j, 100, 1);
+    while (sl_journal_count(j).rotations < 2) /* the first was when it was opened */
+        must_send(j, 100, 1);
+    sl_journal_close(j);
+    sl_replay r = read_back();
+    assert_true(r.whole);
+    assert_int_equal(r.ids.count, 1);
+    sl_replay_fini(&r);
+}
+
 /* A node that cannot make sure of its journal does not start. */
 static void an_opening_that_fails(void **state)
 {
@@ -273,6 +293,7 @@ int main(void)
         TEST(a_record_that_cannot_be_written_or_synced),
         TEST(a_verdict_that_cannot_be_written),
         TEST(a_rotation_that_fails),
+        TEST(a_full_disk_when_all_is_reconciled),
         TEST(an_opening_that_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
