@@ -26,7 +26,7 @@
 enum {
     BYTES = 8 << 20,
     BLOCKS_MIN = 16,
-    SESSIONS_MAX = 1000, /* of older ones that were never reconciled, all is unknown */
+    SESSIONS_MAX = 100, /* of older ones that were never reconciled, all is unknown */
     RESERVE_PART = 8, /* so much of the file is for those who asked for room at the same time */
 };
 

@@ -108,6 +108,7 @@ static void rotation_carries_what_is_outstanding(void **state)
     sl_journal_close(j);
     j = open_small(2);
     sl_journal_stamp s2 = sl_journal_stamp_now(j);
+    uint64_t salt = sl_journal_replayed(j)->head.salt;
     must_send(j, 101, 3);
     say(j, 101, 1, SL_JOURNAL_SENT);
     say(j, 102, 1, SL_JOURNAL_FAILED);
@@ -122,6 +123,7 @@ static void rotation_carries_what_is_outstanding(void **state)
     sl_replay r = read_back();
     assert_true(r.whole && !r.torn);
     assert_true(r.head.rotations >= 2);
+    assert_true(r.head.salt != salt);
     assert_int_equal(r.head.identity, s1.journal);
     for (int64_t base = 0; base <= 100; base += 100) {
         sl_journal_stamp s = base ? s2 : s1;
@@ -207,7 +209,7 @@ static void reconciled_is_forgotten(void **state)
 static void only_so_many_sessions_are_known(void **state)
 {
     (void)state;
-    int64_t last = 1100;
+    int64_t last = 150;
     sl_journal_stamp s = { 0 };
     for (int64_t session = 1; session <= last; session++) {
         sl_journal *j = open_sized(session, 1 << 16);
@@ -216,7 +218,7 @@ static void only_so_many_sessions_are_known(void **state)
     }
     sl_replay r = read_back();
     assert_true(r.whole);
-    assert_in_range(r.opened_count, 1000, last);
+    assert_in_range(r.opened_count, 100, last - 1);
     assert_int_equal(fate(&r, 1, s), SL_FATE_NEVER_SENT);
     s.session = 1;
     assert_int_equal(fate(&r, 1, s), SL_FATE_UNKNOWN);
