@@ -77,14 +77,15 @@ typedef struct sl_draft {
     const char *type;            /* NULL: '' */
     const char *content_type;    /* NULL: application/json */
     const char *headers;         /* NULL, or a JSON object of strings */
-    const char *idempotency_key; /* NULL, or no two messages in the table carry the same */
+    const char *idempotency_key; /* NULL, or no two messages carry it: idempotency_keep */
     int64_t available_at_us;     /* 0: now; else Unix time in microseconds, not before it */
     void *reserved[4];
 } sl_draft;
 
 typedef struct sl_pushed {
     size_t inserted;
-    size_t duplicates; /* drafts whose idempotency_key was there already */
+    size_t
+        duplicates; /* drafts whose idempotency_key is taken, also by one that was delivered */
     void *reserved[2];
 } sl_pushed;
 

@@ -63,6 +63,7 @@ static bool meets_side_column(const char *ours, const char *theirs)
     static const char *const pairs[][2] = {
         { "entity_key", " head due_at since reason dead_id died_at " },
         { "lane", " head due_at since reason owner " },
+        { "idempotency_key", " seq since gone_at dead_id died_at " },
         { "epoch", " claim ends_at holder held_by owner since dead_id died_at " },
     };
     char word[NAME_MAX_BYTES + 3];

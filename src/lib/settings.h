@@ -47,6 +47,7 @@ typedef struct sl_settings {
     int64_t poll_ns;
     int64_t retry_base_ns;
     int64_t retry_max_ns;
+    int64_t idempotency_keep_ns;
     char *node;
     bool drain;
 
