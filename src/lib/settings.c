@@ -27,6 +27,9 @@ const sl_opt sl_settings_table[] = {
       "How many hash buckets of keys the table has. Fixed when the table is made; a node that "
       "is "
       "told another number refuses to start." },
+    { "inbox_table", SL_OPT_TEXT, AT(inbox_table), SL_INBOX_DEFAULT, 1, 0, SL_FOR_INIT, "NAME",
+      "The table in which receivers note what they have handled, NAME or SCHEMA.NAME: made by "
+      "`sluice init --inbox`, used by sl_inbox_pg and sl_inbox_sqlite." },
     { "connect_timeout", SL_OPT_TIME, AT(connect_timeout_ns), "10s", 100 * SL_MS, 3600 * SL_SEC,
       SL_FOR_DB, "TIME", "Give up connecting to the database after this time." },
     { "statement_timeout", SL_OPT_TIME, AT(statement_timeout_ns), "60s", 100 * SL_MS,
@@ -217,7 +220,10 @@ sl_rc sl_settings_check(const sl_settings *s, sl_err *err)
     sl_rc named = sl_names_init(&names, s->table, &s->columns, err);
     if (named != SL_OK)
         return named;
+    named = sl_names_inbox(&names, s->inbox_table, err);
     sl_names_fini(&names);
+    if (named != SL_OK)
+        return named;
     sl_rc rc = s->sink ? sl_sink_find(&ignored, s->sink, err) : SL_OK;
     if (rc == SL_OK)
         rc = check_strategy(s, err);

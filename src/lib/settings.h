@@ -31,6 +31,7 @@ typedef struct sl_settings {
     char *table;
     sl_opt_map columns;
     int64_t lanes;
+    char *inbox_table;
     int64_t connect_timeout_ns;
     int64_t statement_timeout_ns;
 
