@@ -44,6 +44,7 @@ typedef struct sl_claim_conf {
     sl_hold hold;
     int64_t retry_base_ns; /* delay after the first failure; doubles */
     int64_t retry_max_ns;
+    bool consumes;   /* some of it is delivered at most once */
     int64_t journal; /* the identity of the node's journal; 0: none */
     sl_lanes *lanes; /* what the node owns, and until when it is trusted; or NULL */
     int64_t workers; /* that share them */

@@ -23,11 +23,10 @@ sl_rc sl_consume_rehearse(sl_db *db, sl_err *err)
     sl_call calls[] = { { .stmt = sl_db_stmt(db, "tx/begin") },
                         { .stmt = sl_db_stmt(db, "consumed/lock"), .in = in },
                         { .stmt = sl_db_stmt(db, "consumed/take"), .in = in },
+                        { .stmt = sl_db_stmt(db, "consumed/unregister"), .in = in },
                         { .stmt = sl_db_stmt(db, "consumed/back"), .in = in },
                         { .stmt = sl_db_stmt(db, "consumed/sent"), .in = in },
                         { .stmt = sl_db_stmt(db, "consumed/left"), .in = left_in },
-                        { .stmt = sl_db_stmt(db, "attempts/count"), .in = in },
-                        { .stmt = sl_db_stmt(db, "attempts/uncount"), .in = in },
                         { .stmt = sl_db_stmt(db, "tx/commit") } };
     return db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
 }

@@ -192,6 +192,7 @@ static void add_consumed(plan *p, sl_db *db, const sl_groups *g)
 
 static void add_back(plan *p, sl_db *db, const sl_group *g)
 {
+    add_ids(p, db, "consumed/unregister", g->ids, g->n);
     add_ids(p, db, "consumed/back", g->ids, g->n);
     add_ids(p, db, "consumed/sent", g->ids, g->n);
 }
@@ -369,11 +370,13 @@ sl_rc sl_ordered_peek(sl_db *db, const char *stmt, const sl_val *in, bool *any, 
     return sl_db_run1(db, stmt, in, read_any, any, NULL, err);
 }
 
-sl_rc sl_ordered_rehearse(sl_db *db, sl_err *err)
+sl_rc sl_ordered_rehearse(sl_db *db, bool consumes, sl_err *err)
 {
-    static const char *const stmts[] = { "ordered/sent",  "ordered/retry", "ordered/bury",
-                                         "ordered/hold",  "ordered/block", "ordered/unblock",
-                                         "ordered/rotate" };
+    static const char *const stmts[] = {
+        "ordered/sent",   "ordered/retry",  "ordered/bury",
+        "ordered/hold",   "ordered/block",  "ordered/unblock",
+        "ordered/rotate", "attempts/count", "attempts/uncount"
+    };
     plan p = { .n = 0 };
     sl_group none = { 0 };
     add_tx(&p, db, "tx/begin");
@@ -387,5 +390,5 @@ sl_rc sl_ordered_rehearse(sl_db *db, sl_err *err)
     }
     add_tx(&p, db, "tx/commit");
     sl_rc rc = db->ops->run(db, p.calls, p.n, err);
-    return rc == SL_OK ? sl_consume_rehearse(db, err) : rc;
+    return rc == SL_OK && consumes ? sl_consume_rehearse(db, err) : rc;
 }

@@ -78,8 +78,8 @@ SL_CHECK sl_rc sl_ordered_count(sl_db *db, sl_batch *b, sl_err *err);
 SL_CHECK sl_rc sl_ordered_peek(sl_db *db, const char *stmt, const sl_val *in, bool *any,
                                sl_err *err);
 
-/* Runs every statement of the settle on nothing. */
-SL_CHECK sl_rc sl_ordered_rehearse(sl_db *db, sl_err *err);
+/* Runs every statement of the settle on nothing; and those of at most once, if that is wanted. */
+SL_CHECK sl_rc sl_ordered_rehearse(sl_db *db, bool consumes, sl_err *err);
 
 /* Has the turn found anything that waits? */
 static inline bool sl_ordered_found(const sl_ordered *o)

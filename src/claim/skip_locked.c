@@ -181,7 +181,7 @@ static sl_rc rehearse(skip_claim *c, sl_err *err)
     sl_batch_fini(&none);
     if (rc == SL_OK && c->conf.hold == SL_HOLD_LEASE)
         rc = sl_lease_renew(c->db, NULL, NULL, 0, c->conf.lease_ns, err);
-    return rc == SL_OK ? sl_settle_rehearse(c->db, err) : rc;
+    return rc == SL_OK ? sl_settle_rehearse(c->db, c->conf.consumes, err) : rc;
 }
 
 static void skip_close(sl_claim *base)

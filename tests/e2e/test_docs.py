@@ -93,7 +93,8 @@ def test_grants_give_no_more(roles):
     for sql in ("SELECT payload FROM outbox", "DELETE FROM outbox", "UPDATE outbox SET payload = ''",
                 "SELECT payload FROM outbox_dead", "UPDATE outbox_meta SET value = '9'"):
         roles.refused("producer", sql)
-    for sql in (INSERT, "DELETE FROM outbox_dead", "UPDATE outbox_meta SET value = '9'", "DROP TABLE outbox"):
+    for sql in (INSERT, "DELETE FROM outbox_dead", "UPDATE outbox_meta SET value = '9'", "DROP TABLE outbox",
+                "SELECT payload FROM outbox_dead"):
         roles.refused("relay", sql)
     for sql in (INSERT, "DELETE FROM outbox", "UPDATE outbox SET payload = ''", "DELETE FROM outbox_dead"):
         roles.refused("viewer", sql)
@@ -108,6 +109,8 @@ def works(roles):
         good = good and not roles.run("relay", "run", "--sink", "null:", "--drain", *flags, check=False).returncode
     query(roles.url, "INSERT INTO outbox_dead (id, topic, event_type, payload, content_type, attempts, epoch)"
                      " VALUES (1, 't', '', '', '', 1, 0)")
+    findings = json.loads(roles.run("relay", "doctor", "--json", check=False).stdout)["findings"]
+    good = good and [f["state"] for f in findings if f["check"] == "grants"] == ["ok"]
     for args in (["list"], ["resend", "--all", "--yes"]):
         good = good and not roles.run("operator", "dead", *args, check=False).returncode
     return good and not roles.run("viewer", "status", check=False).returncode
