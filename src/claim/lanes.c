@@ -419,11 +419,12 @@ static sl_rc lanes_count(sl_claim *base, sl_batch *b, bool *again, sl_err *err)
     return sl_ordered_count(lanes_of(base)->db, b, err);
 }
 
-static sl_rc lanes_consume(sl_claim *base, sl_batch *b, sl_err *err)
+static sl_rc lanes_consume(sl_claim *base, sl_batch *b, const sl_consume_stamp *stamp,
+                           sl_err *err)
 {
     lanes_claim *c = lanes_of(base);
     fencing f;
-    return sl_ordered_consume(c->db, how_of(c, &f), b, c->conf.worker, c->conf.journal, err);
+    return sl_ordered_consume(c->db, how_of(c, &f), b, c->conf.worker, stamp, err);
 }
 
 static sl_rc lanes_peek(sl_claim *base, bool *any, sl_err *err)

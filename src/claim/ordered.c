@@ -179,15 +179,21 @@ static void add_bury(plan *p, sl_db *db, const sl_group *g)
     add_ids(p, db, "ordered/sent", g->ids, g->n);
 }
 
+static void add_unknown(plan *p, sl_db *db, const sl_group *g)
+{
+    if (!g->n)
+        return;
+    sl_val *in = add(p, db, "consumed/bury");
+    in[0] = sl_ints(g->ids, g->n);
+    in[1] = sl_texts(g->reasons, g->n);
+    add_ids(p, db, "consumed/sent", g->ids, g->n);
+}
+
 /* Of what was consumed: these verdicts need no claim. */
 static void add_consumed(plan *p, sl_db *db, const sl_groups *g)
 {
     add_ids(p, db, "consumed/sent", g->gone.ids, g->gone.n);
-    if (!g->left.n)
-        return;
-    sl_val *in = add(p, db, "consumed/left");
-    in[0] = sl_ints(g->left.ids, g->left.n);
-    in[1] = sl_texts(g->left.reasons, g->left.n);
+    add_unknown(p, db, &g->left);
 }
 
 static void add_back(plan *p, sl_db *db, const sl_group *g)
@@ -200,13 +206,9 @@ static void add_back(plan *p, sl_db *db, const sl_group *g)
 /* It was never sent, but later ones of its key may have been by now: for the operator. */
 static void add_stranded(plan *p, sl_db *db, const sl_group *g)
 {
-    if (!g->n)
-        return;
     for (size_t i = 0; i < g->n; i++)
         g->reasons[i] = SL_STR("not sent: the claim was lost before");
-    sl_val *in = add(p, db, "consumed/left");
-    in[0] = sl_ints(g->ids, g->n);
-    in[1] = sl_texts(g->reasons, g->n);
+    add_unknown(p, db, g);
 }
 
 static int falling(const void *a, const void *b)
@@ -258,8 +260,9 @@ static sl_rc write_sent(sl_db *db, const sl_groups *g, const sl_ordered_how *how
                         sl_err *err)
 {
     plan p = { .n = 0 };
-    size_t parts =
-        how->dones + (g->sent.n > 0) + (g->gone.n > 0) + (g->left.n > 0) + (g->back.n > 0);
+    size_t parts = how->dones + (g->sent.n > 0) + (g->gone.n > 0);
+    if (g->left.n || g->back.n)
+        parts += 2;
     bool tx = how->in_transaction || parts > 1;
     size_t sent_at = SIZE_MAX;
     if (tx && !how->in_transaction)
@@ -325,13 +328,14 @@ static sl_rc lost_claim(sl_db *db, sl_err *err)
 }
 
 sl_rc sl_ordered_consume(sl_db *db, const sl_ordered_how *how, sl_batch *b, const char *worker,
-                         int64_t journal, sl_err *err)
+                         const sl_consume_stamp *stamp, sl_err *err)
 {
     bool ours;
     sl_group g = { 0 };
     sl_group_consumed(&g, b);
-    sl_val in[] = { sl_ints(g.ids, g.n), sl_ints(g.epochs, g.n), sl_text(sl_str_of(worker)),
-                    sl_int(journal) };
+    sl_val in[] = { sl_ints(g.ids, g.n),        sl_ints(g.epochs, g.n),
+                    sl_text(sl_str_of(worker)), sl_int(stamp->journal),
+                    sl_int(stamp->opened_by),   sl_int(stamp->position) };
     sl_call calls[] = { { .stmt = sl_db_stmt(db, "consumed/take"), .in = in },
                         { .stmt = sl_db_stmt(db, "ordered/sent"), .in = in } };
     sl_rc rc = fence(db, how, &ours, err);

@@ -70,7 +70,8 @@ SL_CHECK sl_rc sl_ordered_settle(sl_db *db, sl_ordered *o, const sl_ordered_how 
 
 /* Moves what is to be consumed out of the table, durably; SL_AGAIN: the claim is lost, and nothing was. */
 SL_CHECK sl_rc sl_ordered_consume(sl_db *db, const sl_ordered_how *how, sl_batch *b,
-                                  const char *worker, int64_t journal, sl_err *err);
+                                  const char *worker, const sl_consume_stamp *stamp,
+                                  sl_err *err);
 /* Counts the attempts of all messages, and marks them so. */
 SL_CHECK sl_rc sl_ordered_count(sl_db *db, sl_batch *b, sl_err *err);
 

@@ -49,8 +49,9 @@ static void add_consumed(plan *p, sl_db *db, const sl_groups *all)
     if (all->gone.n)
         add_call(p, db, "consumed/sent", &all->gone);
     if (all->left.n) {
-        add_call(p, db, "consumed/left", &all->left);
+        add_call(p, db, "consumed/bury", &all->left);
         p->in[p->used - 1][1] = sl_texts(all->left.reasons, all->left.n);
+        add_call(p, db, "consumed/sent", &all->left);
     }
     if (all->back.n) {
         p->expected -= all->back.n; /* few have a key to let go of */

@@ -3,8 +3,12 @@
 -- Parked: nobody but an operator lets it go on. Its time is infinity, and so is that of its key, if it has one.
 CREATE INDEX IF NOT EXISTS sluice_outbox_ix_parked ON sluice_outbox (id) WHERE available_at = 'infinity';
 
--- At most once: what was consumed and is not known to be sent. It comes here before the first byte leaves, and goes
--- when the sink has confirmed it; nobody but an operator sends it again. May hold whatever an adopted table held.
+-- A dead letter that may have been delivered: with the promise at-most-once only an operator sends it again.
+ALTER TABLE sluice_outbox_dead ADD COLUMN IF NOT EXISTS unknown boolean NOT NULL DEFAULT false;
+
+-- At most once: what was consumed and has no verdict yet. It comes here before the first byte leaves, goes when the
+-- sink has confirmed it, and becomes a dead letter, one that may have been delivered, when the sink has not, or when
+-- the node that had it is gone. May hold whatever an adopted table held.
 CREATE TABLE IF NOT EXISTS sluice_outbox_consumed (
     id              bigint PRIMARY KEY,
     topic           text COLLATE "C",
@@ -20,7 +24,9 @@ CREATE TABLE IF NOT EXISTS sluice_outbox_consumed (
     last_error      text,
     epoch           bigint NOT NULL,
     worker          text NOT NULL,
-    journal         bigint                 -- the identity of the journal that knows more; or none was kept
+    journal         bigint,                -- the journal that knows more; or none was kept
+    opened_by       bigint,                -- the session that had it open
+    position        bigint                 -- how far it was synced then
 ) WITH (autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 -- Idempotency keys that outlive their messages. A key is registered when its message is inserted, in the producer's
 -- transaction, and stays when the row is deleted: so a settle has nothing to write. gone_at is when the message was

@@ -5,8 +5,12 @@
 CREATE INDEX IF NOT EXISTS sluice_outbox_ix_parked ON sluice_outbox (id)
  WHERE available_at = '9999-12-31 23:59:59.999';
 
--- At most once: what was consumed and is not known to be sent. It comes here before the first byte leaves, and goes
--- when the sink has confirmed it; nobody but an operator sends it again. May hold whatever an adopted table held.
+-- A dead letter that may have been delivered: with the promise at-most-once only an operator sends it again.
+ALTER TABLE sluice_outbox_dead ADD COLUMN unknown INTEGER NOT NULL DEFAULT 0;
+
+-- At most once: what was consumed and has no verdict yet. It comes here before the first byte leaves, goes when the
+-- sink has confirmed it, and becomes a dead letter, one that may have been delivered, when the sink has not, or when
+-- the node that had it is gone. May hold whatever an adopted table held.
 CREATE TABLE IF NOT EXISTS sluice_outbox_consumed (
     id              INTEGER PRIMARY KEY,
     topic           TEXT,
@@ -22,7 +26,9 @@ CREATE TABLE IF NOT EXISTS sluice_outbox_consumed (
     last_error      TEXT,
     epoch           INTEGER NOT NULL,
     worker          TEXT NOT NULL,
-    journal         INTEGER                -- the identity of the journal that knows more; or none was kept
+    journal         INTEGER,               -- the journal that knows more; or none was kept
+    opened_by       INTEGER,               -- the session that had it open
+    position        INTEGER                -- how far it was synced then
 );
 -- Idempotency keys that outlive their messages. A key is registered when its message is inserted, in the producer's
 -- transaction, and stays when the row is deleted: so a settle has nothing to write. gone_at is when the message was
