@@ -1,5 +1,6 @@
 -- Keys that are blocked or parked, and messages that are parked alone, the longest waiting first. `behind`: messages
--- that were set aside behind the first one, counted up to count_max.
+-- that were set aside behind the first one, counted up to count_max. The OFFSET keeps the
+-- planner from reading the whole outbox for a join.
 -- `message`: it, or the key that it belongs to. `state` is 1 for blocked and 2 for parked ones, 0 for both. Of the
 -- other filters, NULL is anything. The topic is that of the key's first message.
 -- in:  key text, message int8, topic text, prefix text, state int8, older_us int8,
@@ -43,7 +44,10 @@ SELECT w.sluice_key, w.sluice_alone IS NOT NULL, o.id, o.topic, w.sluice_due = '
        CASE WHEN w.sluice_hand THEN coalesce(w.sluice_reason, o.last_error)
             ELSE coalesce(o.last_error, w.sluice_reason) END
   FROM waiting w
-  LEFT JOIN sluice_outbox o
-    ON o.id = coalesce(w.sluice_alone, (SELECT m.id FROM sluice_outbox m
-                                         WHERE m.held AND m.entity_key = w.sluice_key ORDER BY m.id LIMIT 1))
+  LEFT JOIN LATERAL (
+       SELECT s.id, s.topic, s.attempts, s.last_error
+         FROM sluice_outbox s
+        WHERE s.id = coalesce(w.sluice_alone, (SELECT m.id FROM sluice_outbox m
+                                                WHERE m.held AND m.entity_key = w.sluice_key ORDER BY m.id LIMIT 1))
+       OFFSET 0) o ON true
  ORDER BY w.sluice_since, w.sluice_alone, w.sluice_key;
