@@ -25,7 +25,8 @@ static const struct {
     { NULL, "sluice_outbox_dead",
       "dead_id id topic entity_key event_type payload content_type headers idempotency_key "
       "created_at died_at attempts last_error epoch" },
-    { NULL, "sluice_outbox_keys", "entity_key lane head due_at since reason" },
+    { NULL, "sluice_outbox_keys",
+      "entity_key lane head due_at since reason fence doubt tried" },
     { "postgres", "sluice_outbox_claims", "epoch ends_at holder held_by keys" },
     { "sqlite", "sluice_outbox_claims", "claim epoch ends_at holder held_by" },
     { NULL, "sluice_outbox_nodes",

@@ -62,8 +62,8 @@ static sl_rc check_table(const char *table, sl_err *err)
 static bool meets_side_column(const char *ours, const char *theirs)
 {
     static const char *const pairs[][2] = {
-        { "entity_key", " head due_at since reason dead_id died_at " },
-        { "lane", " head due_at since reason owner " },
+        { "entity_key", " head due_at since reason fence doubt tried dead_id died_at " },
+        { "lane", " head due_at since reason fence doubt tried owner " },
         { "idempotency_key", " seq since gone_at dead_id died_at " },
         { "epoch", " claim ends_at holder held_by owner since dead_id died_at " },
     };

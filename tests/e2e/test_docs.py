@@ -81,6 +81,11 @@ def test_grants_are_enough(roles):
         query(roles.url_of("producer"), INSERT)
     status = json.loads(roles.run("viewer", "status", "--json").stdout)
     assert (status["total"], status["dead"]) == (1, 1)
+    for args in (["park", "--key", "k"], ["resume", "--all"], ["park", "--key", "k"], ["retry", "--all"]):
+        roles.run("relay", "keys", *args, "--yes")
+    query(roles.url, "INSERT INTO outbox (topic, entity_key, payload) VALUES ('t', 'k', '')")
+    roles.run("relay", "keys", "skip-head", "--key", "k", "--yes")
+    roles.run("viewer", "keys")
     for role in ("viewer", "operator"):
         roles.run(role, "dead", "list")
         roles.run(role, "dead", "show", 1)

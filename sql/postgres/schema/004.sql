@@ -83,4 +83,11 @@ SELECT o.idempotency_key FROM sluice_outbox o WHERE o.idempotency_key IS NOT NUL
 SELECT d.idempotency_key FROM sluice_outbox_dead d WHERE d.idempotency_key IS NOT NULL
 ON CONFLICT DO NOTHING;
 
+-- Parked by hand, at any time, also while a message of the key is in flight. `fence`: who owns the key's lane by a later
+-- epoch has never seen the key otherwise; none: an operator has not parked it. `doubt`: its head at that moment, which
+-- had been tried so many times.
+ALTER TABLE sluice_outbox_keys ADD COLUMN IF NOT EXISTS fence bigint;
+ALTER TABLE sluice_outbox_keys ADD COLUMN IF NOT EXISTS doubt bigint;
+ALTER TABLE sluice_outbox_keys ADD COLUMN IF NOT EXISTS tried bigint;
+
 UPDATE sluice_outbox_meta SET value = '4' WHERE name = 'schema_version';

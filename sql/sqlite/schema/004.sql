@@ -65,4 +65,11 @@ BEGIN
     INSERT INTO sluice_outbox_idempotency (idempotency_key) VALUES (CAST(NEW.idempotency_key AS TEXT));
 END;
 
+-- Parked by hand, at any time, also while a message of the key is in flight. `fence`: who owns the key's lane by a later
+-- epoch has never seen the key otherwise; none: an operator has not parked it. `doubt`: its head at that moment, which
+-- had been tried so many times.
+ALTER TABLE sluice_outbox_keys ADD COLUMN fence INTEGER;
+ALTER TABLE sluice_outbox_keys ADD COLUMN doubt INTEGER;
+ALTER TABLE sluice_outbox_keys ADD COLUMN tried INTEGER;
+
 UPDATE sluice_outbox_meta SET value = '4' WHERE name = 'schema_version';
