@@ -319,6 +319,7 @@ static size_t missing(const guard_claim *c, const sl_batch *b)
 static sl_rc guard_settle(sl_claim *base, sl_batch *b, size_t *lost, sl_err *err)
 {
     guard_claim *c = guard_of(base);
+    sl_keyed_ends(&c->keyed, b);
     c->keyed.found.batch = b;
     if (!c->adopted && !c->pieces && !holds_any(b))
         return settle_all(c, lost, err);

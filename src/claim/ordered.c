@@ -305,6 +305,8 @@ sl_rc sl_ordered_settle(sl_db *db, sl_ordered *o, const sl_ordered_how *how, siz
     bool ours;
     *lost = 0;
     sl_groups_make(&g, o->batch, how->retry_base_ns, how->retry_max_ns);
+    if (sl_ordered_untried(o->batch))
+        o->served.count = 0; /* they were not, and keep their place */
     if (!g.retry.n && !g.dead.n && !g.counted.n && !g.back.n && !sl_ordered_found(o))
         return write_sent(db, &g, how, lost, err);
     sl_rc rc = fence(db, how, &ours, err);

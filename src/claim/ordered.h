@@ -82,6 +82,12 @@ SL_CHECK sl_rc sl_ordered_peek(sl_db *db, const char *stmt, const sl_val *in, bo
 /* Runs every statement of the settle on nothing; and those of at most once, if that is wanted. */
 SL_CHECK sl_rc sl_ordered_rehearse(sl_db *db, bool consumes, sl_err *err);
 
+/* Was nothing of it tried? */
+static inline bool sl_ordered_untried(const sl_batch *b)
+{
+    return b->count > 0 && sl_batch_count_of(b, SL_RELEASED) == b->count;
+}
+
 /* Has the turn found anything that waits? */
 static inline bool sl_ordered_found(const sl_ordered *o)
 {
