@@ -5,6 +5,7 @@
 #include "core/mem.h"
 #include "lib/conf.h"
 #include "lib/idle.h"
+#include "lib/journaled.h"
 #include "lib/wake.h"
 
 #include <assert.h>
@@ -38,6 +39,7 @@ struct sl_crew {
     sl_idle *idle;
     sl_care *care;
     sl_routes routes;
+    sl_journal *journal;
     bool notify; /* wake: notify, and it works */
     sl_sink_maker make;
     void *make_ctx;
@@ -78,6 +80,7 @@ static sl_rc session_open(session *s, worker *w, int wake_fd, sl_err *err)
     *s = (session){ .relay = { .stop = crew->stop,
                                .counts = &w->counts,
                                .care = crew->care,
+                               .journal = crew->journal,
                                .log = crew->log,
                                .worker = w->name,
                                .way_count = crew->routes.count,
@@ -352,6 +355,30 @@ static sl_rc test_waking(sl_crew *crew, sl_err *err)
     return rc;
 }
 
+/* ---- The journal ---- */
+
+/* Before the node takes anything: what its earlier life had consumed is finished, or listed. */
+static sl_rc open_journal(sl_crew *crew, int wake_fd, sl_err *err)
+{
+    sl_db *db = NULL;
+    sl_reconciled done = { 0 };
+    char counts[3][24];
+    if (!crew->settings->journal)
+        return SL_OK;
+    sl_rc rc = sl_conf_open_db(&db, crew->settings, &crew->names, false, wake_fd, err);
+    if (rc == SL_OK)
+        rc = sl_journaled_open(&crew->journal, crew->settings, crew->node, db, &done, err);
+    sl_db_close(db);
+    if (rc != SL_OK || done.sent + done.back + done.unknown == 0)
+        return rc;
+    snprintf(counts[0], sizeof counts[0], "%zu", done.sent);
+    snprintf(counts[1], sizeof counts[1], "%zu", done.back);
+    snprintf(counts[2], sizeof counts[2], "%zu", done.unknown);
+    sl_log_line(crew->log, SL_LOG_WARN, "what an earlier life had consumed is settled", "sent",
+                counts[0], "back", counts[1], "unknown", counts[2], NULL);
+    return SL_OK;
+}
+
 /* ---- The crew ---- */
 
 static sl_crew *crew_new(const sl_settings *settings)
@@ -410,6 +437,8 @@ sl_rc sl_crew_start(sl_crew **out, const sl_settings *settings, sl_sink_maker ma
     if (rc == SL_OK && rehearse_fd >= 0)
         rc = rehearse(crew, rehearse_fd, err);
     if (rc == SL_OK)
+        rc = open_journal(crew, rehearse_fd, err);
+    if (rc == SL_OK)
         rc = join(crew, rehearse_fd, err);
     if (rc == SL_OK && settings->wake)
         rc = test_waking(crew, err);
@@ -446,6 +475,7 @@ void sl_crew_free(sl_crew *crew)
         sl_stop_ask(crew->stop, SL_STOP_NOW);
     (void)!sl_crew_wait(crew, &ignored);
     sl_member_leave(crew->member);
+    sl_journal_close(crew->journal);
     sl_idle_free(crew->idle);
     sl_care_free(crew->care);
     sl_routes_fini(&crew->routes);

@@ -98,6 +98,10 @@ const sl_opt sl_settings_table[] = {
       3650 * 86400 * SL_SEC, SL_OPT_RELOAD | SL_FOR_RUN, "TIME",
       "How long an idempotency key is kept after its message is gone from the table, and is no "
       "dead letter either. Until then another message with it is left out." },
+    { "journal", SL_OPT_TEXT, AT(journal), NULL, 1, 0, SL_FOR_RUN, "PATH",
+      "With at-most-once: a file of this node on a local disk that knows what was being sent "
+      "when "
+      "the node crashed, so that it can finish or report it. Wants a node name that stays." },
     { "node", SL_OPT_TEXT, AT(node), NULL, 1, 0, SL_FOR_RUN | SL_FOR_PULL, "NAME",
       "This node's name in logs and leases; host name and process id by default." },
     { "drain", SL_OPT_BOOL, AT(drain), "false", 0, 0, SL_FOR_RUN, NULL,
@@ -232,6 +236,20 @@ bool sl_settings_consume(const sl_settings *s)
     return once;
 }
 
+static sl_rc check_journal(const sl_settings *s, sl_err *err)
+{
+    if (s->journal && !sl_settings_consume(s))
+        return sl_fail(
+            err, SL_REFUSED,
+            "journal is for delivery: at-most-once only\nhint: nothing is lost at least "
+            "once; leave it out");
+    if (s->journal && !s->node)
+        return sl_fail(
+            err, SL_REFUSED,
+            "journal needs a node name that is the same at the next start\nhint: --node NAME");
+    return SL_OK;
+}
+
 static sl_rc check_delivery(const sl_settings *s, sl_err *err)
 {
     if (!sl_settings_consume(s) || sl_claim_named(s->strategy)->consume)
@@ -264,5 +282,7 @@ sl_rc sl_settings_check(const sl_settings *s, sl_err *err)
         rc = check_strategy(s, err);
     if (rc == SL_OK)
         rc = check_delivery(s, err);
+    if (rc == SL_OK)
+        rc = check_journal(s, err);
     return rc == SL_OK ? check_assign(s, err) : rc;
 }

@@ -61,6 +61,7 @@ typedef struct sl_settings {
     int wake; /* 0 poll, 1 notify */
     int64_t poll_ns;
     int delivery; /* 0 at-least-once, 1 at-most-once */
+    char *journal;
     int64_t retry_base_ns;
     int64_t retry_max_ns;
     int64_t max_attempts;

@@ -14,6 +14,7 @@ void sl_relay_fini(sl_relay *r)
     sl_keymap_fini(&r->late);
     free(r->todo);
     free(r->ids);
+    free(r->epochs);
 }
 
 static void record_all(const sl_relay *r, sl_rec_kind kind, bool attempts)
@@ -146,7 +147,53 @@ static sl_rc count_first(sl_relay *r, sl_err *err)
 
 /* ---- At most once ---- */
 
-/* From here on these messages are in nobody's way, and nobody but an operator sends them again. */
+/* Of what is consumed, that with such a verdict; SL_PENDING: all. */
+static size_t consumed_of(sl_relay *r, sl_verdict v)
+{
+    size_t n = 0;
+    r->ids = sl_realloc(r->ids, (r->batch.count + 1) * sizeof *r->ids);
+    r->epochs = sl_realloc(r->epochs, (r->batch.count + 1) * sizeof *r->epochs);
+    for (size_t i = 0; i < r->batch.count; i++) {
+        const sl_msg *m = &r->batch.msgs[i];
+        if (!m->consumed || (v != SL_PENDING && m->verdict != v))
+            continue;
+        r->ids[n] = m->id;
+        r->epochs[n++] = m->epoch;
+    }
+    return n;
+}
+
+/* A disk that is full, or worse: the node stops before it breaks the promise. */
+static sl_rc no_journal(sl_rc rc, sl_err *err)
+{
+    if (rc == SL_OK || rc == SL_STOPPED)
+        return rc;
+    if (err)
+        err->rc = SL_OPERATOR;
+    return SL_OPERATOR;
+}
+
+/* From here on these messages are in nobody's way, and nobody but an operator sends them again. Nothing of them
+ * may leave unless the journal, if one is kept, has it on disk. */
+static sl_rc consume_all(sl_relay *r, size_t n, sl_err *err)
+{
+    sl_consume_stamp stamp = { 0 };
+    sl_rc rc = r->journal ? no_journal(sl_journal_room(r->journal, n, err), err) : SL_OK;
+    if (rc == SL_OK && r->journal) {
+        sl_journal_stamp now = sl_journal_stamp_now(r->journal);
+        stamp = (sl_consume_stamp){ now.journal, now.session, now.position };
+    }
+    if (rc == SL_OK)
+        rc = r->claim->ops->consume(r->claim, &r->batch, &stamp, err);
+    for (size_t i = 0; rc != SL_OK && i < r->batch.count; i++)
+        r->batch.msgs[i].consumed = false;
+    SL_FAULT("consumed");
+    if (rc != SL_OK || !r->journal)
+        return rc;
+    n = consumed_of(r, SL_PENDING);
+    return no_journal(sl_journal_sending(r->journal, r->ids, r->epochs, n, err), err);
+}
+
 static sl_rc consume(sl_relay *r, sl_err *err)
 {
     size_t n = 0;
@@ -156,8 +203,27 @@ static sl_rc consume(sl_relay *r, sl_err *err)
         m->consumed = w && w->route->at_most_once;
         n += m->consumed;
     }
-    return n ? r->claim->ops->consume(r->claim, &r->batch, &(sl_consume_stamp){ 0 }, err)
-             : SL_OK;
+    return n ? consume_all(r, n, err) : SL_OK;
+}
+
+/* Those that were never handed over surely did not go out. */
+static void tell_journal(sl_relay *r)
+{
+    if (!r->journal)
+        return;
+    size_t n = consumed_of(r, SL_SENT);
+    if (n)
+        sl_journal_verdict(r->journal, r->ids, n, SL_JOURNAL_SENT);
+    n = consumed_of(r, SL_RELEASED);
+    if (n)
+        sl_journal_verdict(r->journal, r->ids, n, SL_JOURNAL_FAILED);
+}
+
+static void forget_in_journal(sl_relay *r)
+{
+    size_t n = r->journal ? consumed_of(r, SL_PENDING) : 0;
+    if (n)
+        sl_journal_settled(r->journal, r->ids, n);
 }
 
 /* ---- The turn ---- */
@@ -170,8 +236,6 @@ static sl_rc deliver(sl_relay *r, sl_err *err)
         rc = consume(r, err);
     if (rc == SL_OK && sl_stop_level_of(r->stop) == SL_GO)
         return sl_relay_deliver(r, err);
-    for (size_t i = 0; rc != SL_OK && i < r->batch.count; i++)
-        r->batch.msgs[i].consumed = false;
     sl_batch_settle_rest(&r->batch, SL_RELEASED,
                          SL_NONE); /* told to stop while it waited for them */
     return rc;
@@ -193,14 +257,17 @@ static sl_rc turn(sl_relay *r, int64_t max, bool careful, bool *settled, sl_err 
 
     sl_rc held = deliver(r, err);
     assert(b->settled == b->count);
+    tell_journal(r);
     record_all(r, SL_REC_RESULT, false);
     SL_FAULT("sent");
 
     /* Even when the claim was lost: what was sent should be marked if it can be. */
     rc = r->claim->ops->settle(r->claim, b, &lost, held == SL_OK ? err : &(sl_err){ 0 });
     record_all(r, rc == SL_OK && held == SL_OK ? SL_REC_SETTLED : SL_REC_LOST, false);
-    if (rc == SL_OK)
+    if (rc == SL_OK) {
         count(r->counts, b, lost);
+        forget_in_journal(r);
+    }
     SL_FAULT("settled");
     *settled = rc == SL_OK && held == SL_OK;
     return held != SL_OK ? held : rc;

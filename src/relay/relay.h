@@ -8,6 +8,7 @@
 #include "core/keymap.h"
 #include "core/log.h"
 #include "core/stop.h"
+#include "journal/journal.h"
 #include "relay/care.h"
 #include "relay/route.h"
 #include "sink/sink.h"
@@ -37,7 +38,8 @@ typedef struct sl_relay {
     sl_claim *claim;
     sl_way *ways; /* the first that wants a message's topic takes it */
     size_t way_count;
-    sl_care *care; /* or NULL */
+    sl_care *care;       /* or NULL */
+    sl_journal *journal; /* or NULL: none is kept */
     sl_stop *stop;
     sl_counts *counts;
     sl_log *log;         /* or NULL */
@@ -52,7 +54,8 @@ typedef struct sl_relay {
     int64_t *at;    /* in `last`, of the key that is looked at; or NULL */
     size_t *todo;   /* messages that were not handed over yet */
     size_t todo_count, todo_cap;
-    int64_t *ids; /* counted before they were taken again */
+    int64_t *ids,
+        *epochs; /* for a while: counted before they were taken again, or for the journal */
 } sl_relay;
 
 void sl_relay_fini(sl_relay *r); /* the members from `batch` on */
