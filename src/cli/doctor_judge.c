@@ -458,7 +458,7 @@ void sl_judge_keys(sl_findings *out, const sl_key_fact *f)
     sl_found(out, f->age_us >= KEY_BAD && !f->parked ? SL_BAD : SL_WARN, "keys",
              "%lld blocked, '%s' for %s by message %lld: %s", (long long)f->keys, f->key,
              age(f->age_us).s, (long long)f->head,
-             f->parked    ? "stopped by an operator"
+             f->parked    ? "parked, until an operator decides"
              : *f->reason ? f->reason
                           : "no reason was kept");
     sl_advise(out, "'sluice keys' lists them; docs/operating.md, Blocked keys: retry, "

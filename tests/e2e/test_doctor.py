@@ -528,7 +528,7 @@ def test_a_blocked_key(sluice, box):
     assert re.fullmatch(r"1 blocked, 'order:9182' for \d+d\d\dh by message 1: not today", keys["found"])
     query(box, "UPDATE outbox_keys SET due_at = " + ("'infinity'" if is_postgres(box) else "'9999-12-31'"))
     keys = one(doctor(sluice, box), "keys")
-    assert keys["state"] == "warn" and keys["found"].endswith("stopped by an operator")
+    assert keys["state"] == "warn" and keys["found"].endswith("parked, until an operator decides")
 
 
 def test_messages_that_nobody_takes(sluice, box):

@@ -165,10 +165,8 @@ def test_failures_under_kills(sluice, db, flaky, ordered, policy, record_propert
     faults.flaky.heal()
     if policy == "skip":
         sluice.run("dead", "resend", "--all", "--yes", db=db)
-    if policy == "park":  # as `sluice keys resume` does
-        now = "now()" if is_postgres(db) else "strftime('%Y-%m-%d %H:%M:%f', 'now')"
-        query(db, f"UPDATE outbox SET available_at = {now}, attempts = 0 WHERE available_at = {far}")
-        query(db, f"UPDATE outbox_keys SET due_at = {now}")
+    if policy == "park":
+        sluice.run("keys", "resume", "--all", "--yes", db=db)
     soon(lambda: count(db) == 0, 40, "all is delivered", db)
     faults.stop()
     record = faults.flaky.record()

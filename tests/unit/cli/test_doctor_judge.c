@@ -434,7 +434,7 @@ static void keys(void **state)
     expect("bad", "1d00h", NULL);
     f.parked = true;
     sl_judge_keys(&all, &f);
-    expect("warn", "stopped by an operator", NULL);
+    expect("warn", "parked, until an operator decides", NULL);
     f = (sl_key_fact){ 1, "k", "", 42, HOUR, false };
     sl_judge_keys(&all, &f);
     expect("warn", "no reason was kept", NULL);
