@@ -402,6 +402,44 @@ static void show_map(const sl_opt_map *map, sl_buf *out)
     }
 }
 
+/* ---- Lists ---- */
+
+static void list_fini(sl_opt_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        free(list->v[i]);
+    free(list->v);
+    *list = (sl_opt_list){ 0 };
+}
+
+void sl_opt_list_add(sl_opt_list *list, const char *value)
+{
+    list->v = sl_realloc(list->v, (list->count + 1) * sizeof *list->v);
+    list->v[list->count++] = sl_strdup(value);
+}
+
+static void set_list(const sl_opt *o, void *base, const char *text)
+{
+    sl_opt_list *list = member(o, base);
+    sl_buf value = { 0 };
+
+    list_fini(list);
+    for (const char *p = text; *p; p += *p == ',') {
+        p = take_until(p, ",", &value);
+        sl_opt_list_add(list, sl_buf_text(&value));
+    }
+    sl_buf_fini(&value);
+}
+
+static void show_list(const sl_opt_list *list, sl_buf *out)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (i > 0)
+            sl_buf_putc(out, ',');
+        put_guarded(out, list->v[i], ",");
+    }
+}
+
 /* ---- All types ---- */
 
 sl_rc sl_opt_set(const sl_opt *o, void *base, const char *text, sl_err *err)
@@ -419,6 +457,9 @@ sl_rc sl_opt_set(const sl_opt *o, void *base, const char *text, sl_err *err)
         return set_choice(o, base, text, err);
     case SL_OPT_MAP:
         return set_map(o, base, text, err);
+    case SL_OPT_LIST:
+        set_list(o, base, text);
+        return SL_OK;
     }
     return sl_fail(err, SL_OPERATOR, "%s has a type that is not known", o->name);
 }
@@ -443,6 +484,8 @@ void sl_opt_free(const sl_opt *table, void *base)
             *slot = NULL;
         } else if (o->type == SL_OPT_MAP) {
             map_fini(member(o, base));
+        } else if (o->type == SL_OPT_LIST) {
+            list_fini(member(o, base));
         }
     }
 }
@@ -491,6 +534,9 @@ void sl_opt_show(const sl_opt *o, const void *base, bool reveal, sl_buf *out)
         break;
     case SL_OPT_MAP:
         show_map(at, out);
+        break;
+    case SL_OPT_LIST:
+        show_list(at, out);
         break;
     }
 }

@@ -22,7 +22,8 @@ typedef enum sl_opt_type {
     SL_OPT_SIZE,   /* int64_t bytes: 512, 64k, 8M, 1G (powers of 1024) */
     SL_OPT_TEXT,   /* char *, owned, NULL when unset */
     SL_OPT_CHOICE, /* int: index into the words of `arg`, "a|b|c" */
-    SL_OPT_MAP     /* sl_opt_map: name=value,name=value; a mapping in YAML */
+    SL_OPT_MAP,    /* sl_opt_map: name=value,name=value; a mapping in YAML */
+    SL_OPT_LIST    /* sl_opt_list: a,b,c; a list in YAML, or a single value */
 } sl_opt_type;
 
 enum {
@@ -39,7 +40,7 @@ typedef struct sl_opt {
                          holds the YAML form */
     sl_opt_type type;
     size_t offset;   /* into the struct that the table describes */
-    const char *def; /* as text; NULL: unset (only TEXT and MAP) */
+    const char *def; /* as text; NULL: unset (only TEXT, MAP and LIST) */
     int64_t min,
         max; /* both 0: no bounds. TEXT: bytes, where max 0 means no limit; with min > 0
                          and no default, an empty text unsets it */
@@ -53,6 +54,11 @@ typedef struct sl_opt_map {
     char **names;
     char **values;
 } sl_opt_map;
+
+typedef struct sl_opt_list {
+    size_t count;
+    char **v;
+} sl_opt_list;
 
 /* Sets every member to its default; the struct must be zeroed. */
 void sl_opt_defaults(const sl_opt *table, void *base);
@@ -75,6 +81,7 @@ void sl_near_try(sl_near *near, const char *candidate);
 /* Parses text into the member. SL_REFUSED names the setting, the text, and what would do. */
 SL_CHECK sl_rc sl_opt_set(const sl_opt *o, void *base, const char *text, sl_err *err);
 void sl_opt_map_put(sl_opt_map *map, const char *name, const char *value);
+void sl_opt_list_add(sl_opt_list *list, const char *value);
 const char *sl_opt_map_get(const sl_opt_map *map, const char *name);
 
 /* The value as text that sl_opt_set takes again; unset text gives an empty string. Unless `reveal`,
