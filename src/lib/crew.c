@@ -35,6 +35,7 @@ struct sl_crew {
     sl_member *member;
     sl_idle *idle;
     sl_care *care;
+    sl_unrouted *unrouted;
     sl_routes routes;
     bool notify; /* wake: notify, and it works */
     sl_sink_maker make;
@@ -76,6 +77,7 @@ static sl_rc session_open(session *s, worker *w, int wake_fd, sl_err *err)
     *s = (session){ .relay = { .stop = crew->stop,
                                .counts = &w->counts,
                                .care = crew->care,
+                               .unrouted = crew->unrouted,
                                .log = crew->log,
                                .worker = w->name,
                                .way_count = crew->routes.count,
@@ -389,6 +391,7 @@ sl_rc sl_crew_start(sl_crew **out, const sl_settings *settings, sl_sink_maker ma
     crew->log = log;
     crew->idle = sl_idle_new(crew->count);
     crew->care = sl_care_new();
+    crew->unrouted = sl_unrouted_new();
     sl_routes_make(&crew->routes, settings);
     sl_rc rc = crew->idle && sl_stop_init(&crew->ended)
                    ? sl_conf_names(&crew->names, settings, err)
@@ -434,6 +437,7 @@ void sl_crew_free(sl_crew *crew)
     sl_member_leave(crew->member);
     sl_idle_free(crew->idle);
     sl_care_free(crew->care);
+    sl_unrouted_free(crew->unrouted);
     sl_routes_fini(&crew->routes);
     free(crew->node);
     for (size_t i = 0; i < crew->count; i++)

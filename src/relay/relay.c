@@ -126,14 +126,26 @@ static sl_rc count_first(sl_relay *r, sl_err *err)
 
 /* ---- At most once ---- */
 
+/* Only what can be sent now: with a sink that is down none, to try one a single one. */
+static bool to_consume(const sl_relay *r, sl_way *w)
+{
+    if (!w || !w->route->at_most_once || sl_way_pass(w) == SL_PASS_NONE)
+        return false;
+    if (w->pass == SL_PASS_ALL)
+        return true;
+    for (size_t i = 0; i < r->batch.count; i++)
+        if (r->batch.msgs[i].consumed && &r->ways[r->batch.msgs[i].route] == w)
+            return false;
+    return true;
+}
+
 /* From here on these messages are in nobody's way, and nobody but an operator sends them again. */
 static sl_rc consume(sl_relay *r, sl_err *err)
 {
     size_t n = 0;
     for (size_t i = 0; i < r->batch.count; i++) {
         sl_msg *m = &r->batch.msgs[i];
-        const sl_way *w = sl_relay_way(r, m);
-        m->consumed = w && w->route->at_most_once;
+        m->consumed = to_consume(r, sl_relay_way(r, m));
         n += m->consumed;
     }
     return n ? r->claim->ops->consume(r->claim, &r->batch, err) : SL_OK;
