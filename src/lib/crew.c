@@ -19,6 +19,8 @@
 #define WAKE_TEST_NS (2 * SL_SEC)
 /* While a sink is down, a worker looks this often whether that is still so. */
 #define WAIT_MAX_NS (100 * SL_MS)
+/* With drain it is given up after so many tries: about two seconds. */
+enum { DRAIN_PROBES = 4 };
 
 typedef struct worker {
     sl_crew *crew;
@@ -192,6 +194,19 @@ static sl_rc idle(session *s, worker *w, unsigned *pauses, bool *done, sl_err *e
     return SL_OK;
 }
 
+/* The sink is down. Who was to deliver what is there and end does not wait for long. */
+static sl_rc wait_for_sink(session *s, worker *w, sl_err *err)
+{
+    const sl_way *way = &s->relay.ways[0];
+    int64_t wait_ns = s->relay.wait_ns < WAIT_MAX_NS ? s->relay.wait_ns : WAIT_MAX_NS;
+    if (w->crew->settings->drain && sl_breaker_failures(way->route->breaker) >= DRAIN_PROBES)
+        return sl_fail(err, SL_OPERATOR,
+                       "the sink is down%s%s\nhint: what is left stays in the table",
+                       way->why[0] ? ": " : "", way->why);
+    sl_stop_sleep(w->crew->stop, wait_ns);
+    return SL_OK;
+}
+
 /* Turns until told to stop, until nothing is left (drain), or until something fails. */
 static sl_rc turn_until(session *s, worker *w, sl_err *err)
 {
@@ -208,9 +223,8 @@ static sl_rc turn_until(session *s, worker *w, sl_err *err)
         if (rc != SL_OK)
             return rc;
         w->failures = 0;
-        if (s->relay.wait_ns) { /* the sink is down */
-            sl_stop_sleep(w->crew->stop,
-                          s->relay.wait_ns < WAIT_MAX_NS ? s->relay.wait_ns : WAIT_MAX_NS);
+        if (s->relay.wait_ns) {
+            rc = wait_for_sink(s, w, err);
             continue;
         }
         turns = s->relay.batch.count > 0 ? turns + 1 : 0;

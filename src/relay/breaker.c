@@ -76,3 +76,11 @@ bool sl_breaker_tell(sl_breaker *b, sl_pass pass, sl_came came)
     pthread_mutex_unlock(&b->lock);
     return changed;
 }
+
+unsigned sl_breaker_failures(sl_breaker *b)
+{
+    pthread_mutex_lock(&b->lock);
+    unsigned n = b->failures;
+    pthread_mutex_unlock(&b->lock);
+    return n;
+}

@@ -29,5 +29,6 @@ typedef enum sl_came { SL_CAME_NOTHING, SL_CAME_UP, SL_CAME_DOWN } sl_came;
 
 /* True: it has just opened, or closed. */
 bool sl_breaker_tell(sl_breaker *b, sl_pass pass, sl_came came);
+unsigned sl_breaker_failures(sl_breaker *b); /* in a row; 0: closed */
 
 #endif

@@ -3,8 +3,8 @@
  * Care after a crash. A message may be what ended the program; with nothing written before the send, nobody
  * would ever know, and the program would end again and again. So when a node has died, the others and its
  * successor go slowly for a while: one worker at a time, one message, then two, four, eight, and each
- * attempt is counted in the database before it is made. A message that ends the program is then soon alone
- * in its turn, and runs out of attempts. Otherwise an attempt costs no write.
+ * attempt is counted in the database before it is made; and what was tried before goes alone. A message that
+ * ends the program then runs out of attempts, and takes hardly any other with it. Otherwise an attempt costs no write.
  */
 #ifndef SL_RELAY_CARE_H
 #define SL_RELAY_CARE_H

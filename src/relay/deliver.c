@@ -99,6 +99,14 @@ static turn_of way_of(sl_relay *r, sl_msg *m)
     return turn == GO ? room_of(w) : turn;
 }
 
+static void note_down(sl_way *w, const sl_msg *m)
+{
+    if (m->verdict != SL_RELEASED || !m->reason.p || w->down)
+        return;
+    w->down = true;
+    snprintf(w->why, sizeof w->why, "%.*s", (int)m->reason.n, m->reason.p);
+}
+
 /* What has become of what was handed over. A sink gives something back, with a reason, when it is out of
  * order as a whole. */
 static void see(sl_relay *r)
@@ -111,7 +119,7 @@ static void see(sl_relay *r)
         if (!w)
             continue;
         w->flying += m->verdict == SL_PENDING;
-        w->down |= m->verdict == SL_RELEASED && m->reason.p;
+        note_down(w, m);
         w->up |= m->verdict == SL_SENT || m->verdict == SL_DEAD || m->verdict == SL_RETRY;
     }
     for (size_t i = 0; i < r->way_count; i++) {
@@ -199,7 +207,7 @@ static void send_one(sl_relay *r, sl_msg *m)
     w->sink->ops->submit(w->sink, &r->batch, m);
     if (m->verdict != SL_PENDING)
         w->flying--;
-    w->down |= m->verdict == SL_RELEASED && m->reason.p;
+    note_down(w, m);
 }
 
 /* What is to become of this message now. */

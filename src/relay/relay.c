@@ -47,7 +47,8 @@ static int64_t begin_ways(sl_relay *r)
     r->wait_ns = 0;
     for (size_t i = 0; i < r->way_count; i++) {
         sl_way *w = &r->ways[i];
-        *w = (sl_way){ .route = w->route, .sink = w->sink };
+        w->asked = w->up = w->down = false;
+        w->flying = w->handed = 0;
     }
     if (r->way_count != 1)
         return r->batch_max;
@@ -66,11 +67,14 @@ static void tell_breakers(sl_relay *r)
         if (!w->asked || w->pass == SL_PASS_NONE)
             continue;
         sl_came came = w->down ? SL_CAME_DOWN : w->up ? SL_CAME_UP : SL_CAME_NOTHING;
-        if (sl_breaker_tell(w->route->breaker, w->pass, came) && r->log)
-            sl_log_line(r->log, w->down ? SL_LOG_ERROR : SL_LOG_INFO,
-                        w->down ? "sink is down: its messages wait, and lose no attempts"
-                                : "sink is up again",
-                        "route", w->route->name, NULL);
+        if (!sl_breaker_tell(w->route->breaker, w->pass, came) || !r->log)
+            continue;
+        if (w->down)
+            sl_log_line(r->log, SL_LOG_ERROR,
+                        "sink is down: its messages wait, and lose no attempts", "route",
+                        w->route->name, "error", w->why, NULL);
+        else
+            sl_log_line(r->log, SL_LOG_INFO, "sink is up again", "route", w->route->name, NULL);
     }
 }
 
@@ -80,6 +84,25 @@ static sl_rc take(sl_relay *r, int64_t max, sl_err *err)
 {
     sl_batch_reset(&r->batch);
     return r->claim->ops->take(r->claim, &r->batch, max, err);
+}
+
+static sl_rc take_again(sl_relay *r, int64_t max, sl_err *err)
+{
+    size_t lost;
+    for (size_t i = 0; i < r->batch.count; i++)
+        r->batch.msgs[i].counted = false; /* what was counted stays so */
+    sl_batch_settle_rest(&r->batch, SL_RELEASED, SL_NONE);
+    sl_rc rc = r->claim->ops->settle(r->claim, &r->batch, &lost, err);
+    return rc == SL_OK ? take(r, max, err) : rc;
+}
+
+/* One that was tried before may be what ended the program: such go alone. */
+static bool has_suspects(const sl_batch *b)
+{
+    for (size_t i = 0; i < b->count; i++)
+        if (b->msgs[i].attempt > 1)
+            return true;
+    return false;
 }
 
 static void note_ids(sl_relay *r)
@@ -106,20 +129,17 @@ static void mark_counted(sl_relay *r, size_t n)
 static sl_rc count_first(sl_relay *r, sl_err *err)
 {
     bool again = false;
-    size_t lost;
+    sl_rc rc = SL_OK;
+    if (r->batch.count > 1 && has_suspects(&r->batch))
+        rc = take_again(r, 1, err);
     size_t n = r->batch.count;
-    note_ids(r);
-    sl_rc rc =
-        r->claim->ops->count ? r->claim->ops->count(r->claim, &r->batch, &again, err) : SL_OK;
-    if (rc != SL_OK || !again)
+    if (rc != SL_OK || n == 0 || !r->claim->ops->count)
         return rc;
-    for (size_t i = 0; i < n; i++)
-        r->batch.msgs[i].counted = false; /* it stays so */
-    sl_batch_settle_rest(&r->batch, SL_RELEASED, SL_NONE);
-    rc = r->claim->ops->settle(r->claim, &r->batch, &lost, err);
-    if (rc == SL_OK)
-        rc = take(r, (int64_t)n, err);
-    if (rc == SL_OK)
+    note_ids(r);
+    rc = r->claim->ops->count(r->claim, &r->batch, &again, err);
+    if (rc == SL_OK && again)
+        rc = take_again(r, (int64_t)n, err);
+    if (rc == SL_OK && again)
         mark_counted(r, n);
     return rc;
 }

@@ -31,6 +31,7 @@ typedef struct sl_way {
     size_t flying;   /* handed over, and without a verdict when it was last looked */
     size_t handed;   /* in this turn */
     bool up, down;   /* the sink has answered; it is out of order */
+    char why[160];   /* it is */
 } sl_way;
 
 typedef struct sl_relay {

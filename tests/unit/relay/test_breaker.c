@@ -58,7 +58,9 @@ static void open_it_lets_none_through_and_then_one(void **state)
     wait_for_probe();
     assert_int_equal(ask(), SL_PASS_NONE); /* it is another's */
     assert_true(wait_ns > 0);
+    assert_int_equal(sl_breaker_failures(breaker), 1);
     assert_false(sl_breaker_tell(breaker, SL_PASS_ONE, SL_CAME_DOWN));
+    assert_int_equal(sl_breaker_failures(breaker), 2);
     assert_int_equal(ask(), SL_PASS_NONE);
     assert_in_range(wait_ns, 16 * SL_MS, 48 * SL_MS); /* the pauses grow */
 }
