@@ -192,7 +192,7 @@ def test_a_sink_that_is_down_stops_no_other(sluice, box, conf, tmp_path, place, 
     folder, away = tmp_path / "folder", tmp_path / "away"
     folder.mkdir()
     path = conf({"topics": "a", "sink": f"file:{folder}/a"}, {"topics": "b", "sink": f"file:{place('b')}"},
-                strategy=strategy, retry_base="10ms", retry_max="100ms", max_attempts=1000000, workers=1)
+                strategy=strategy, max_attempts=1, on_failure="skip", workers=1)
     push(sluice, box, ("a", "a0"))
     node = sluice.start("run", "-c", path, db=box)
     wait_until(lambda: count(box) == 0, 10, "its worker has opened the file")
@@ -202,6 +202,7 @@ def test_a_sink_that_is_down_stops_no_other(sluice, box, conf, tmp_path, place, 
         wait_until(lambda: count(box, condition="topic = 'b'") == 0, 20, "the other route goes on")
         wait_until(lambda: count(box, condition="topic = 'a' AND last_error IS NOT NULL") > 0, 20, "a is known to wait")
     assert count(box, condition="topic = 'a'") == 150 and len(ids(away / "a")) == 1
+    assert count(box, condition="attempts > 0") == 0  # an outage is no message's fault
     away.rename(folder)
     wait_until(lambda: count(box) == 0, 60, "it is up again, and all is delivered")
     stop(node)
@@ -269,6 +270,26 @@ def test_each_route_has_its_delivery(sluice, box, conf, place, strategy):
     stop(node)
     assert sorted(ids(place("twice"))) == sorted(messages.keys() - once)
     assert {id for (id,) in query(box, "SELECT id FROM outbox_consumed")} == once
+
+
+def test_at_most_once_and_a_sink_that_is_down(sluice, box, conf, tmp_path, place):
+    """What cannot be sent is not consumed: it waits, and is sent when the sink is up."""
+    folder, away = tmp_path / "folder", tmp_path / "away"
+    folder.mkdir()
+    path = conf({"topics": "a", "sink": f"file:{folder}/a", "delivery": "at-most-once"},
+                {"topics": "b", "sink": f"file:{place('b')}", "delivery": "at-most-once"}, workers=1)
+    push(sluice, box, ("a", "x"))
+    node = sluice.start("run", "-c", path, db=box)
+    wait_until(lambda: count(box) == 0 and count(box, "outbox_consumed") == 0, 10, "it is up")
+    folder.rename(away)
+    push(sluice, box, *((topic, f"{topic}{i}") for i in range(20) for topic in "ab"))
+    node.wait_log("sink is down")
+    wait_until(lambda: len(ids(place("b"))) == 20, 10, "the other goes on")
+    away.rename(folder)
+    wait_until(lambda: count(box) == 0, 30, "it is up again")
+    wait_until(lambda: len(ids(folder / "a")) == 21, 10, "all was sent")
+    stop(node)
+    assert count(box, "outbox_consumed") == 0
 
 
 # -- Around it -----------------------------------------------------------------------------------
