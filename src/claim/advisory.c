@@ -92,7 +92,7 @@ static sl_rc advisory_hold(sl_claim *base, const sl_batch *b, sl_err *err)
 
 static sl_rc advisory_settle(sl_claim *base, sl_batch *b, size_t *lost, sl_err *err)
 {
-    (void)b;
+    sl_keyed_ends(&advisory_of(base)->keyed, b);
     return settle(advisory_of(base), lost, err);
 }
 

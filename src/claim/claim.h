@@ -44,10 +44,15 @@ typedef struct sl_claim_conf {
     sl_hold hold;
     int64_t retry_base_ns; /* delay after the first failure; doubles */
     int64_t retry_max_ns;
-    int64_t journal; /* the identity of the node's journal; 0: none */
+    bool consumes;   /* some of it is delivered at most once */
     sl_lanes *lanes; /* what the node owns, and until when it is trusted; or NULL */
     int64_t workers; /* that share them */
 } sl_claim_conf;
+
+/* What goes into the table with a consumption, of the node's journal; all 0: none is kept. */
+typedef struct sl_consume_stamp {
+    int64_t journal, opened_by, position;
+} sl_consume_stamp;
 
 typedef struct sl_claim_ops sl_claim_ops;
 
@@ -76,8 +81,9 @@ struct sl_claim_ops {
     SL_CHECK sl_rc (*adopt)(sl_claim *c, sl_batch *b, sl_err *err);
     SL_CHECK sl_rc (*peek)(sl_claim *c, bool *any, sl_err *err);
     SL_CHECK sl_rc (*count)(sl_claim *c, sl_batch *b, bool *again,
-                            sl_err *err);                             /* NULL: take did */
-    SL_CHECK sl_rc (*consume)(sl_claim *c, sl_batch *b, sl_err *err); /* NULL: it cannot */
+                            sl_err *err); /* NULL: take did */
+    SL_CHECK sl_rc (*consume)(sl_claim *c, sl_batch *b, const sl_consume_stamp *stamp,
+                              sl_err *err); /* NULL: it cannot */
     void (*close)(sl_claim *c);
 };
 

@@ -18,16 +18,15 @@ sl_rc sl_consume_rehearse(sl_db *db, sl_err *err)
     int64_t no_id;
     sl_str no_text;
     sl_val ids = sl_ints(&no_id, 0);
-    sl_val in[] = { ids, ids, sl_text(SL_STR("")), sl_int(0) };
+    sl_val in[] = { ids, ids, sl_text(SL_STR("")), sl_int(0), sl_int(0), sl_int(0) };
     sl_val left_in[] = { ids, sl_texts(&no_text, 0) };
     sl_call calls[] = { { .stmt = sl_db_stmt(db, "tx/begin") },
                         { .stmt = sl_db_stmt(db, "consumed/lock"), .in = in },
                         { .stmt = sl_db_stmt(db, "consumed/take"), .in = in },
+                        { .stmt = sl_db_stmt(db, "consumed/unregister"), .in = in },
                         { .stmt = sl_db_stmt(db, "consumed/back"), .in = in },
                         { .stmt = sl_db_stmt(db, "consumed/sent"), .in = in },
-                        { .stmt = sl_db_stmt(db, "consumed/left"), .in = left_in },
-                        { .stmt = sl_db_stmt(db, "attempts/count"), .in = in },
-                        { .stmt = sl_db_stmt(db, "attempts/uncount"), .in = in },
+                        { .stmt = sl_db_stmt(db, "consumed/bury"), .in = left_in },
                         { .stmt = sl_db_stmt(db, "tx/commit") } };
     return db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
 }

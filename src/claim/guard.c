@@ -319,6 +319,7 @@ static size_t missing(const guard_claim *c, const sl_batch *b)
 static sl_rc guard_settle(sl_claim *base, sl_batch *b, size_t *lost, sl_err *err)
 {
     guard_claim *c = guard_of(base);
+    sl_keyed_ends(&c->keyed, b);
     c->keyed.found.batch = b;
     if (!c->adopted && !c->pieces && !holds_any(b))
         return settle_all(c, lost, err);
@@ -379,12 +380,12 @@ static sl_rc guard_count(sl_claim *base, sl_batch *b, bool *again, sl_err *err)
     return sl_ordered_count(guard_of(base)->keyed.db, b, err);
 }
 
-static sl_rc guard_consume(sl_claim *base, sl_batch *b, sl_err *err)
+static sl_rc guard_consume(sl_claim *base, sl_batch *b, const sl_consume_stamp *stamp,
+                           sl_err *err)
 {
     guard_claim *c = guard_of(base);
     fencing f;
-    return sl_ordered_consume(c->keyed.db, how_of(c, &f), b, c->keyed.conf.worker,
-                              c->keyed.conf.journal, err);
+    return sl_ordered_consume(c->keyed.db, how_of(c, &f), b, c->keyed.conf.worker, stamp, err);
 }
 
 static sl_rc guard_peek(sl_claim *base, bool *any, sl_err *err)

@@ -51,6 +51,12 @@ int64_t sl_keyed_turns(const sl_keyed *k);
  * `in` has room for their parameters. */
 size_t sl_keyed_read(sl_keyed *k, sl_batch *b, int64_t max, sl_call calls[2], sl_val in[2][2]);
 
+/* The turn ends with these verdicts. Where nothing was tried, the next one looks at the same kind of keys again. */
+static inline void sl_keyed_ends(sl_keyed *k, const sl_batch *b)
+{
+    k->was_due &= !sl_ordered_untried(b);
+}
+
 /* Is there anything to do? */
 SL_CHECK sl_rc sl_keyed_peek(const sl_keyed *k, const char *stmt, bool *any, sl_err *err);
 

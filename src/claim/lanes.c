@@ -382,7 +382,7 @@ static void lanes_close(sl_claim *base)
 }
 
 /* Runs everything once on nothing. */
-static sl_rc rehearse(sl_db *db, sl_err *err)
+static sl_rc rehearse(sl_db *db, bool consumes, sl_err *err)
 {
     int64_t none;
     sl_val no = sl_ints(&none, 0);
@@ -396,7 +396,7 @@ static sl_rc rehearse(sl_db *db, sl_err *err)
         { .stmt = sl_db_stmt(db, "lanes/fence"), .in = take_in }
     };
     sl_rc rc = db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
-    return rc == SL_OK ? sl_ordered_rehearse(db, err) : rc;
+    return rc == SL_OK ? sl_ordered_rehearse(db, consumes, err) : rc;
 }
 
 static sl_rc lanes_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl_err *err)
@@ -405,7 +405,7 @@ static sl_rc lanes_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl
     *c = (lanes_claim){ .base = { &sl_claim_lanes }, .db = db, .conf = *conf };
     if (conf->lanes) /* it outlives connections */
         sl_tickets_doubt(sl_lanes_tickets(conf->lanes));
-    sl_rc rc = rehearse(db, err);
+    sl_rc rc = rehearse(db, conf->consumes, err);
     if (rc == SL_OK)
         *out = &c->base;
     else
@@ -419,11 +419,12 @@ static sl_rc lanes_count(sl_claim *base, sl_batch *b, bool *again, sl_err *err)
     return sl_ordered_count(lanes_of(base)->db, b, err);
 }
 
-static sl_rc lanes_consume(sl_claim *base, sl_batch *b, sl_err *err)
+static sl_rc lanes_consume(sl_claim *base, sl_batch *b, const sl_consume_stamp *stamp,
+                           sl_err *err)
 {
     lanes_claim *c = lanes_of(base);
     fencing f;
-    return sl_ordered_consume(c->db, how_of(c, &f), b, c->conf.worker, c->conf.journal, err);
+    return sl_ordered_consume(c->db, how_of(c, &f), b, c->conf.worker, stamp, err);
 }
 
 static sl_rc lanes_peek(sl_claim *base, bool *any, sl_err *err)

@@ -179,19 +179,26 @@ static void add_bury(plan *p, sl_db *db, const sl_group *g)
     add_ids(p, db, "ordered/sent", g->ids, g->n);
 }
 
+static void add_unknown(plan *p, sl_db *db, const sl_group *g)
+{
+    if (!g->n)
+        return;
+    sl_val *in = add(p, db, "consumed/bury");
+    in[0] = sl_ints(g->ids, g->n);
+    in[1] = sl_texts(g->reasons, g->n);
+    add_ids(p, db, "consumed/sent", g->ids, g->n);
+}
+
 /* Of what was consumed: these verdicts need no claim. */
 static void add_consumed(plan *p, sl_db *db, const sl_groups *g)
 {
     add_ids(p, db, "consumed/sent", g->gone.ids, g->gone.n);
-    if (!g->left.n)
-        return;
-    sl_val *in = add(p, db, "consumed/left");
-    in[0] = sl_ints(g->left.ids, g->left.n);
-    in[1] = sl_texts(g->left.reasons, g->left.n);
+    add_unknown(p, db, &g->left);
 }
 
 static void add_back(plan *p, sl_db *db, const sl_group *g)
 {
+    add_ids(p, db, "consumed/unregister", g->ids, g->n);
     add_ids(p, db, "consumed/back", g->ids, g->n);
     add_ids(p, db, "consumed/sent", g->ids, g->n);
 }
@@ -199,13 +206,9 @@ static void add_back(plan *p, sl_db *db, const sl_group *g)
 /* It was never sent, but later ones of its key may have been by now: for the operator. */
 static void add_stranded(plan *p, sl_db *db, const sl_group *g)
 {
-    if (!g->n)
-        return;
     for (size_t i = 0; i < g->n; i++)
         g->reasons[i] = SL_STR("not sent: the claim was lost before");
-    sl_val *in = add(p, db, "consumed/left");
-    in[0] = sl_ints(g->ids, g->n);
-    in[1] = sl_texts(g->reasons, g->n);
+    add_unknown(p, db, g);
 }
 
 static int falling(const void *a, const void *b)
@@ -257,8 +260,9 @@ static sl_rc write_sent(sl_db *db, const sl_groups *g, const sl_ordered_how *how
                         sl_err *err)
 {
     plan p = { .n = 0 };
-    size_t parts =
-        how->dones + (g->sent.n > 0) + (g->gone.n > 0) + (g->left.n > 0) + (g->back.n > 0);
+    size_t parts = how->dones + (g->sent.n > 0) + (g->gone.n > 0);
+    if (g->left.n || g->back.n)
+        parts += 2;
     bool tx = how->in_transaction || parts > 1;
     size_t sent_at = SIZE_MAX;
     if (tx && !how->in_transaction)
@@ -301,6 +305,8 @@ sl_rc sl_ordered_settle(sl_db *db, sl_ordered *o, const sl_ordered_how *how, siz
     bool ours;
     *lost = 0;
     sl_groups_make(&g, o->batch, how->retry_base_ns, how->retry_max_ns);
+    if (sl_ordered_untried(o->batch))
+        o->served.count = 0; /* they were not, and keep their place */
     if (!g.retry.n && !g.dead.n && !g.counted.n && !g.back.n && !sl_ordered_found(o))
         return write_sent(db, &g, how, lost, err);
     sl_rc rc = fence(db, how, &ours, err);
@@ -324,13 +330,14 @@ static sl_rc lost_claim(sl_db *db, sl_err *err)
 }
 
 sl_rc sl_ordered_consume(sl_db *db, const sl_ordered_how *how, sl_batch *b, const char *worker,
-                         int64_t journal, sl_err *err)
+                         const sl_consume_stamp *stamp, sl_err *err)
 {
     bool ours;
     sl_group g = { 0 };
     sl_group_consumed(&g, b);
-    sl_val in[] = { sl_ints(g.ids, g.n), sl_ints(g.epochs, g.n), sl_text(sl_str_of(worker)),
-                    sl_int(journal) };
+    sl_val in[] = { sl_ints(g.ids, g.n),        sl_ints(g.epochs, g.n),
+                    sl_text(sl_str_of(worker)), sl_int(stamp->journal),
+                    sl_int(stamp->opened_by),   sl_int(stamp->position) };
     sl_call calls[] = { { .stmt = sl_db_stmt(db, "consumed/take"), .in = in },
                         { .stmt = sl_db_stmt(db, "ordered/sent"), .in = in } };
     sl_rc rc = fence(db, how, &ours, err);
@@ -369,11 +376,13 @@ sl_rc sl_ordered_peek(sl_db *db, const char *stmt, const sl_val *in, bool *any, 
     return sl_db_run1(db, stmt, in, read_any, any, NULL, err);
 }
 
-sl_rc sl_ordered_rehearse(sl_db *db, sl_err *err)
+sl_rc sl_ordered_rehearse(sl_db *db, bool consumes, sl_err *err)
 {
-    static const char *const stmts[] = { "ordered/sent",  "ordered/retry", "ordered/bury",
-                                         "ordered/hold",  "ordered/block", "ordered/unblock",
-                                         "ordered/rotate" };
+    static const char *const stmts[] = {
+        "ordered/sent",   "ordered/retry",  "ordered/bury",
+        "ordered/hold",   "ordered/block",  "ordered/unblock",
+        "ordered/rotate", "attempts/count", "attempts/uncount"
+    };
     plan p = { .n = 0 };
     sl_group none = { 0 };
     add_tx(&p, db, "tx/begin");
@@ -387,5 +396,5 @@ sl_rc sl_ordered_rehearse(sl_db *db, sl_err *err)
     }
     add_tx(&p, db, "tx/commit");
     sl_rc rc = db->ops->run(db, p.calls, p.n, err);
-    return rc == SL_OK ? sl_consume_rehearse(db, err) : rc;
+    return rc == SL_OK && consumes ? sl_consume_rehearse(db, err) : rc;
 }

@@ -10,6 +10,7 @@ typedef struct plan {
     size_t n, used;
     size_t expected;     /* rows that should be touched; what is missing was lost */
     const sl_call *copy; /* to the dead letters: counted when the same rows are deleted */
+    const sl_call *uncounted;
 } plan;
 
 static void add_call(plan *p, sl_db *db, const char *stmt, const sl_group *g)
@@ -48,10 +49,14 @@ static void add_consumed(plan *p, sl_db *db, const sl_groups *all)
     if (all->gone.n)
         add_call(p, db, "consumed/sent", &all->gone);
     if (all->left.n) {
-        add_call(p, db, "consumed/left", &all->left);
+        add_call(p, db, "consumed/bury", &all->left);
         p->in[p->used - 1][1] = sl_texts(all->left.reasons, all->left.n);
+        add_call(p, db, "consumed/sent", &all->left);
     }
     if (all->back.n) {
+        p->expected -= all->back.n; /* few have a key to let go of */
+        add_call(p, db, "consumed/unregister", &all->back);
+        p->uncounted = &p->calls[p->n - 1];
         add_call(p, db, "consumed/back", &all->back);
         add_call(p, db, "consumed/sent", &all->back);
     }
@@ -113,13 +118,13 @@ sl_rc sl_settle_write(sl_db *db, sl_batch *b, const sl_settle_how *how, size_t *
         return rc;
     size_t touched = 0;
     for (size_t i = 0; i < p.n; i++)
-        if (p.calls[i].in && &p.calls[i] != p.copy)
+        if (p.calls[i].in && &p.calls[i] != p.copy && &p.calls[i] != p.uncounted)
             touched += (size_t)p.calls[i].affected;
     *lost = p.expected > touched ? p.expected - touched : 0;
     return SL_OK;
 }
 
-sl_rc sl_settle_rehearse(sl_db *db, sl_err *err)
+sl_rc sl_settle_rehearse(sl_db *db, bool consumes, sl_err *err)
 {
     sl_group none = { 0 };
     plan p = { .n = 0 };
@@ -127,7 +132,9 @@ sl_rc sl_settle_rehearse(sl_db *db, sl_err *err)
     add_retry(&p, db, &none);
     add_bury(&p, db, &none);
     add_call(&p, db, "settle/release", &none);
+    add_call(&p, db, "attempts/count", &none);
+    add_call(&p, db, "attempts/uncount", &none);
     add_tx(&p, db, "tx/commit");
     sl_rc rc = db->ops->run(db, p.calls, p.n, err);
-    return rc == SL_OK ? sl_consume_rehearse(db, err) : rc;
+    return rc == SL_OK && consumes ? sl_consume_rehearse(db, err) : rc;
 }

@@ -144,13 +144,16 @@ static void release_others(sl_batch *b)
             sl_msg_settle(b, &b->msgs[i], SL_RELEASED, SL_NONE);
 }
 
-static sl_rc skip_consume(sl_claim *base, sl_batch *b, sl_err *err)
+static sl_rc skip_consume(sl_claim *base, sl_batch *b, const sl_consume_stamp *stamp,
+                          sl_err *err)
 {
     skip_claim *c = skip_of(base);
     sl_group g;
     sl_group_consumed(&g, b);
-    sl_val in[] = { sl_ints(g.ids, g.n), sl_ints(g.epochs, g.n),
-                    sl_text(sl_str_of(c->conf.worker)), sl_int(c->conf.journal) };
+    sl_val in[] = {
+        sl_ints(g.ids, g.n),    sl_ints(g.epochs, g.n),   sl_text(sl_str_of(c->conf.worker)),
+        sl_int(stamp->journal), sl_int(stamp->opened_by), sl_int(stamp->position)
+    };
     sl_call calls[] = {
         { .stmt = sl_db_stmt(c->db, "tx/begin") },
         { .stmt = sl_db_stmt(c->db, "consumed/lock"), .in = in, .row = no_row },
@@ -181,7 +184,7 @@ static sl_rc rehearse(skip_claim *c, sl_err *err)
     sl_batch_fini(&none);
     if (rc == SL_OK && c->conf.hold == SL_HOLD_LEASE)
         rc = sl_lease_renew(c->db, NULL, NULL, 0, c->conf.lease_ns, err);
-    return rc == SL_OK ? sl_settle_rehearse(c->db, err) : rc;
+    return rc == SL_OK ? sl_settle_rehearse(c->db, c->conf.consumes, err) : rc;
 }
 
 static void skip_close(sl_claim *base)

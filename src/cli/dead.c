@@ -220,19 +220,19 @@ static sl_rc lock(const sl_dead_job *job, chunk *c, sl_err *err)
     return job->db->ops->run(job->db, calls, job->resend ? 3 : 2, err);
 }
 
-/* A trigger or a rule of the table may swallow what is inserted: then nothing is deleted, either. */
-static sl_rc check_resent(const sl_dead_job *job, const chunk *c, int64_t inserted, sl_err *err)
+/* The table may leave out what is inserted: ours does where an idempotency key is registered, and so may a trigger or a
+ * rule of someone else. Then nothing is deleted, either. */
+static sl_rc check_resent(sl_dead_job *job, const chunk *c, int64_t inserted, sl_err *err)
 {
-    if (!job->resend || inserted == (int64_t)c->going)
+    job->left_out = job->resend && inserted != (int64_t)c->going;
+    if (!job->left_out)
         return SL_OK;
     job->db->ops->rollback(job->db);
-    return sl_fail(err, SL_OPERATOR,
-                   "the table took %lld of %zu messages\nhint: does a trigger or a rule of it "
-                   "leave some out?",
-                   (long long)inserted, c->going);
+    return sl_fail(err, SL_REFUSED, "the table took %lld of %zu messages", (long long)inserted,
+                   c->going);
 }
 
-static sl_rc move_locked(const sl_dead_job *job, chunk *c, sl_err *err)
+static sl_rc move_locked(sl_dead_job *job, chunk *c, sl_err *err)
 {
     c->going = 0;
     for (size_t i = 0; i < c->n; i++)
@@ -240,13 +240,14 @@ static sl_rc move_locked(const sl_dead_job *job, chunk *c, sl_err *err)
             c->dead_ids[c->going++] = c->v[i].dead_id;
     sl_val in[] = { sl_ints(c->dead_ids, c->going) };
     sl_call calls[] = {
+        { .stmt = sl_db_stmt(job->db, "dead/unregister"), .in = in },
         { .stmt = sl_db_stmt(job->db, "dead/resend"), .in = in },
         { .stmt = sl_db_stmt(job->db, "dead/drop"), .in = in },
     };
-    sl_call *first = job->resend ? calls : calls + 1;
-    sl_rc rc = job->db->ops->run(job->db, first, job->resend ? 2 : 1, err);
+    sl_call *first = job->resend ? calls : calls + 2;
+    sl_rc rc = job->db->ops->run(job->db, first, job->resend ? 3 : 1, err);
     if (rc == SL_OK)
-        rc = check_resent(job, c, calls[0].affected, err);
+        rc = check_resent(job, c, calls[1].affected, err);
     return rc == SL_OK ? sl_db_run1(job->db, "tx/commit", NULL, NULL, NULL, NULL, err) : rc;
 }
 
@@ -265,6 +266,7 @@ static sl_rc move_once(sl_dead_job *job, sl_dead_ref *v, size_t n, sl_err *err)
     chunk *c = sl_alloc(sizeof *c);
     c->v = v;
     c->n = n;
+    job->left_out = false;
     sl_rc rc = lock(job, c, err);
     if (rc == SL_OK)
         rc = move_locked(job, c, err);
@@ -276,11 +278,27 @@ static sl_rc move_once(sl_dead_job *job, sl_dead_ref *v, size_t n, sl_err *err)
     return rc;
 }
 
-/* The table refuses one of them (a message with the same idempotency key came in between, or stands in the same chunk;
- * a constraint is younger than the dead letter): in halves, until it is alone and stays. */
+/* One alone. If the table left it out: had a message with its idempotency key come in between? Then the second try finds
+ * that message, and says so. */
+static sl_rc move_one(sl_dead_job *job, sl_dead_ref *v, sl_err *err)
+{
+    sl_rc rc = move_once(job, v, 1, err);
+    if (rc == SL_REFUSED && job->left_out)
+        rc = move_once(job, v, 1, err);
+    if (rc == SL_REFUSED && job->left_out)
+        return sl_fail(
+            err, SL_OPERATOR,
+            "the table takes no message for dead letter %lld\nhint: does a trigger or "
+            "a rule of it leave some out?",
+            (long long)v->dead_id);
+    return rc;
+}
+
+/* The table refuses one of them or leaves it out (a message with the same idempotency key came in between, or stands in
+ * the same chunk; a constraint is younger than the dead letter): in halves, until it is alone and stays. */
 static sl_rc move_some(sl_dead_job *job, sl_dead_ref *v, size_t n, sl_err *err)
 {
-    sl_rc rc = move_once(job, v, n, err);
+    sl_rc rc = n == 1 ? move_one(job, v, err) : move_once(job, v, n, err);
     if (rc != SL_REFUSED)
         return rc;
     if (n == 1) {

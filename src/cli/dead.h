@@ -61,6 +61,7 @@ typedef struct sl_dead_job {
     size_t done;   /* resent, or dropped */
     size_t gone;   /* someone else took them away meanwhile */
     size_t stayed; /* could not be resent: stays() was told why */
+    bool left_out; /* in the last transaction, the table took less than it was given */
 } sl_dead_job;
 
 /* Safe beside nodes, producers and others who do the same: each dead letter leaves once. A failure leaves what was

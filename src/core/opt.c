@@ -402,7 +402,12 @@ static void show_map(const sl_opt_map *map, sl_buf *out)
     }
 }
 
-/* ---- Lists ---- */
+static sl_rc add_text(sl_opt_list *list, const char *text)
+{
+    list->v = sl_realloc(list->v, (list->count + 1) * sizeof *list->v);
+    list->v[list->count++] = sl_strdup(text);
+    return SL_OK;
+}
 
 static void list_fini(sl_opt_list *list)
 {
@@ -410,25 +415,6 @@ static void list_fini(sl_opt_list *list)
         free(list->v[i]);
     free(list->v);
     *list = (sl_opt_list){ 0 };
-}
-
-void sl_opt_list_add(sl_opt_list *list, const char *value)
-{
-    list->v = sl_realloc(list->v, (list->count + 1) * sizeof *list->v);
-    list->v[list->count++] = sl_strdup(value);
-}
-
-static void set_list(const sl_opt *o, void *base, const char *text)
-{
-    sl_opt_list *list = member(o, base);
-    sl_buf value = { 0 };
-
-    list_fini(list);
-    for (const char *p = text; *p; p += *p == ',') {
-        p = take_until(p, ",", &value);
-        sl_opt_list_add(list, sl_buf_text(&value));
-    }
-    sl_buf_fini(&value);
 }
 
 static void show_list(const sl_opt_list *list, sl_buf *out)
@@ -458,8 +444,7 @@ sl_rc sl_opt_set(const sl_opt *o, void *base, const char *text, sl_err *err)
     case SL_OPT_MAP:
         return set_map(o, base, text, err);
     case SL_OPT_LIST:
-        set_list(o, base, text);
-        return SL_OK;
+        return add_text(member(o, base), text);
     }
     return sl_fail(err, SL_OPERATOR, "%s has a type that is not known", o->name);
 }

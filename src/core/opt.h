@@ -23,7 +23,7 @@ typedef enum sl_opt_type {
     SL_OPT_TEXT,   /* char *, owned, NULL when unset */
     SL_OPT_CHOICE, /* int: index into the words of `arg`, "a|b|c" */
     SL_OPT_MAP,    /* sl_opt_map: name=value,name=value; a mapping in YAML */
-    SL_OPT_LIST    /* sl_opt_list: a,b,c; a list in YAML, or a single value */
+    SL_OPT_LIST /* sl_opt_list: one more each time it is set: a flag that may be given again, or a list in YAML */
 } sl_opt_type;
 
 enum {
@@ -81,7 +81,6 @@ void sl_near_try(sl_near *near, const char *candidate);
 /* Parses text into the member. SL_REFUSED names the setting, the text, and what would do. */
 SL_CHECK sl_rc sl_opt_set(const sl_opt *o, void *base, const char *text, sl_err *err);
 void sl_opt_map_put(sl_opt_map *map, const char *name, const char *value);
-void sl_opt_list_add(sl_opt_list *list, const char *value);
 const char *sl_opt_map_get(const sl_opt_map *map, const char *name);
 
 /* The value as text that sl_opt_set takes again; unset text gives an empty string. Unless `reveal`,

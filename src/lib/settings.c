@@ -28,6 +28,9 @@ const sl_opt sl_settings_table[] = {
       "How many hash buckets of keys the table has. Fixed when the table is made; a node that "
       "is "
       "told another number refuses to start." },
+    { "inbox_table", SL_OPT_TEXT, AT(inbox_table), SL_INBOX_DEFAULT, 1, 0, SL_FOR_INIT, "NAME",
+      "The table in which receivers note what they have handled, NAME or SCHEMA.NAME: made by "
+      "`sluice init --inbox`, used by sl_inbox_pg and sl_inbox_sqlite." },
     { "connect_timeout", SL_OPT_TIME, AT(connect_timeout_ns), "10s", 100 * SL_MS, 3600 * SL_SEC,
       SL_FOR_DB, "TIME", "Give up connecting to the database after this time." },
     { "statement_timeout", SL_OPT_TIME, AT(statement_timeout_ns), "60s", 100 * SL_MS,
@@ -92,6 +95,10 @@ const sl_opt sl_settings_table[] = {
       "What a crash in the middle of a delivery means: the message is sent again; or never, "
       "and "
       "is listed (sluice dead list --unknown) if it is not known to be sent." },
+    { "idempotency_keep", SL_OPT_TIME, AT(idempotency_keep_ns), "7d", SL_SEC,
+      3650 * 86400 * SL_SEC, SL_OPT_RELOAD | SL_FOR_RUN, "TIME",
+      "How long an idempotency key is kept after its message is gone from the table, and is no "
+      "dead letter either. Until then another message with it is left out." },
     { "node", SL_OPT_TEXT, AT(node), NULL, 1, 0, SL_FOR_RUN | SL_FOR_PULL, "NAME",
       "This node's name in logs and leases; host name and process id by default." },
     { "drain", SL_OPT_BOOL, AT(drain), "false", 0, 0, SL_FOR_RUN, NULL,
@@ -219,6 +226,14 @@ static sl_rc check_assign(const sl_settings *s, sl_err *err)
     return SL_OK;
 }
 
+bool sl_settings_consume(const sl_settings *s)
+{
+    bool once = s->route_count == 0 && s->delivery == 1;
+    for (size_t i = 0; i < s->route_count; i++)
+        once |= sl_route_of(s, i).delivery == 1;
+    return once;
+}
+
 static sl_rc check_delivery(const sl_settings *s, sl_err *err)
 {
     if (s->route_count)
@@ -244,7 +259,10 @@ sl_rc sl_settings_check(const sl_settings *s, sl_err *err)
     sl_rc named = sl_names_init(&names, s->table, &s->columns, err);
     if (named != SL_OK)
         return named;
+    named = sl_names_inbox(&names, s->inbox_table, err);
     sl_names_fini(&names);
+    if (named != SL_OK)
+        return named;
     sl_rc rc = s->sink ? sl_sink_find(&ignored, s->sink, err) : SL_OK;
     if (rc == SL_OK)
         rc = check_strategy(s, err);

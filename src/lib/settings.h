@@ -47,6 +47,7 @@ typedef struct sl_settings {
     char *table;
     sl_opt_map columns;
     int64_t lanes;
+    char *inbox_table;
     int64_t connect_timeout_ns;
     int64_t statement_timeout_ns;
 
@@ -66,6 +67,7 @@ typedef struct sl_settings {
     int64_t retry_max_ns;
     int64_t max_attempts;
     int on_failure; /* sl_on_failure */
+    int64_t idempotency_keep_ns;
     char *node;
     bool drain;
 
@@ -101,6 +103,8 @@ SL_CHECK sl_rc sl_settings_load_env(sl_settings *s, char *const *environ_, sl_er
 SL_CHECK sl_rc sl_settings_load_database_url(sl_settings *s, sl_err *err);
 /* Reads a whole small file: settings or a secret. */
 SL_CHECK sl_rc sl_settings_read(const char *path, sl_buf *out, sl_err *err);
+/* Is anything delivered at most once? */
+bool sl_settings_consume(const sl_settings *s);
 /* Settings that contradict each other. */
 SL_CHECK sl_rc sl_settings_check(const sl_settings *s, sl_err *err);
 

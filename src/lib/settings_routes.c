@@ -135,7 +135,9 @@ void sl_routes_copy(sl_settings *to, const sl_settings *from)
     for (size_t i = 0; i < from->route_count; i++) {
         const sl_route_conf *c = &from->routes[i];
         sl_route_conf *copy = sl_routes_add(to, c->where);
-        for (const sl_opt *row = sl_route_table; row->name; row++) {
+        for (size_t k = 0; k < c->topics.count; k++)
+            (void)!sl_route_put(copy, sl_route_table, c->topics.v[k], &ignored);
+        for (const sl_opt *row = sl_route_table + 1; row->name; row++) {
             char *text = text_of(c, row);
             if (sl_route_given(c, row))
                 (void)!sl_route_put(copy, row, text, &ignored);

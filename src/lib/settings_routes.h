@@ -9,7 +9,7 @@
 /* The top level has this, too: it is described there, and holds for the routes that do not say otherwise. */
 enum { SL_ROUTE_SHARED = 1 << 8 };
 
-/* The fields of sl_route_conf. Of one that is shared only the name and the place are here: ask
+/* The fields of sl_route_conf, the topics first. Of one that is shared only the name and the place are here: ask
  * sl_route_field. */
 extern const sl_opt sl_route_table[];
 sl_opt sl_route_field(const sl_opt *row);

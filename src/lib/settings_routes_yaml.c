@@ -34,15 +34,15 @@ static sl_rc add_topic(sl_settings *s, const sl_yaml *y, const yaml_node_t *node
     if (!*sl_yaml_text(node))
         return sl_fail(err, SL_REFUSED, "%s:%zu: a topic is empty\nhint: \"*\" is every topic",
                        y->path, sl_yaml_line(node));
-    sl_opt_list_add(&s->routes[s->route_count - 1].topics, sl_yaml_text(node));
-    return check_taken(s, y, node, err);
+    rc = sl_route_put(&s->routes[s->route_count - 1], sl_route_table, sl_yaml_text(node), err);
+    return rc == SL_OK ? check_taken(s, y, node, err) : rc;
 }
 
 static sl_rc set_topics(sl_settings *s, const sl_yaml *y, const yaml_node_t *node, sl_err *err)
 {
-    sl_rc rc = sl_route_put(&s->routes[s->route_count - 1], sl_route_table, "", err);
+    sl_rc rc = SL_OK;
     if (node->type != YAML_SEQUENCE_NODE)
-        return rc == SL_OK ? add_topic(s, y, node, err) : rc;
+        return add_topic(s, y, node, err);
     for (const yaml_node_item_t *i = node->data.sequence.items.start;
          rc == SL_OK && i < node->data.sequence.items.top; i++)
         rc = add_topic(s, y, sl_yaml_node(y, *i), err);

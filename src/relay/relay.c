@@ -168,7 +168,8 @@ static sl_rc consume(sl_relay *r, sl_err *err)
         m->consumed = to_consume(r, sl_relay_way(r, m));
         n += m->consumed;
     }
-    return n ? r->claim->ops->consume(r->claim, &r->batch, err) : SL_OK;
+    return n ? r->claim->ops->consume(r->claim, &r->batch, &(sl_consume_stamp){ 0 }, err)
+             : SL_OK;
 }
 
 /* ---- The turn ---- */

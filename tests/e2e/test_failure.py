@@ -70,6 +70,17 @@ def count(url, what="outbox", condition="true"):
     return query(url, f"SELECT count(*) FROM {what} WHERE {condition}")[0][0]
 
 
+def soon(condition, timeout, what, url):
+    """wait_until, and what is left if it was in vain."""
+    try:
+        wait_until(condition, timeout, what)
+    except AssertionError as e:
+        left = query(url, "SELECT id, entity_key, attempts, held, available_at, last_error FROM outbox ORDER BY id LIMIT 20")
+        keys = query(url, "SELECT entity_key, head, due_at, reason FROM outbox_keys LIMIT 20")
+        claims = query(url, "SELECT * FROM outbox_claims LIMIT 20")
+        raise AssertionError(f"{e}; {count(url)} are left, {count(url, 'outbox_dead')} are dead:\n{left}\n{keys}\n{claims}") from None
+
+
 def in_order(record, repeated=False):
     """Of each key the ids rise; or fall back only to one that was delivered before."""
     last, seen = collections.defaultdict(int), set()
@@ -135,7 +146,7 @@ def test_failures_under_kills(sluice, db, flaky, ordered, policy, record_propert
         pytest.skip("on SQLite advisory holds the file while it delivers: one policy is enough")
     faults = Faults(sluice, db, flaky, policy, ordered)
     faults.run_under_kills()
-    wait_until(faults.at_rest, 40, "all that can go has gone")
+    soon(faults.at_rest, 40, "all that can go has gone", db)
     before = faults.flaky.record()
     in_order(before, repeated=True)
     assert not {d.id for d in before} & set(faults.hopeless_ids)
@@ -158,7 +169,7 @@ def test_failures_under_kills(sluice, db, flaky, ordered, policy, record_propert
         now = "now()" if is_postgres(db) else "strftime('%Y-%m-%d %H:%M:%f', 'now')"
         query(db, f"UPDATE outbox SET available_at = {now}, attempts = 0 WHERE available_at = {far}")
         query(db, f"UPDATE outbox_keys SET due_at = {now}")
-    wait_until(lambda: count(db) == 0, 40, "all is delivered")
+    soon(lambda: count(db) == 0, 40, "all is delivered", db)
     faults.stop()
     record = faults.flaky.record()
     if policy != "skip":
@@ -201,12 +212,13 @@ def test_a_message_that_ends_the_program(sluice, db, flaky, how, policy):
             ends += 1
             assert ends < 40, "it never runs out of attempts"
             node = f.start()
-        return count(db) == left and (policy == "park" or count(db, "outbox_dead") == 1)
-    wait_until(settled, 100 if PATIENCE < 3 else 60, "it has run out of attempts")
-    assert ends >= 3, "attempts were lost: too few ends"
+        given_up = count(db, "outbox", f"available_at = {far}") if policy == "park" else count(db, "outbox_dead")
+        return count(db) == left and given_up == 1
     far = INFINITY[is_postgres(db)]
+    soon(settled, 100 if PATIENCE < 3 else 60, "it has run out of attempts", db)
+    assert ends >= 3, "attempts were lost: too few ends"
     if policy == "park":
-        wait_until(lambda: query(db, f"SELECT id FROM outbox WHERE available_at = {far}") == [(poison,)], 10, "it is parked")
+        assert query(db, f"SELECT id FROM outbox WHERE available_at = {far}") == [(poison,)]
     else:
         assert query(db, "SELECT id FROM outbox_dead") == [(poison,)]
     delivered = {d.id for d in f.record()}

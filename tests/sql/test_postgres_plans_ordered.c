@@ -150,8 +150,6 @@ static void what_waits_by_id_and_key(void **state)
     looks_up("ordered/bury", "'{1,2,3}', '{1,1,1}', '{a,b,c}', '{1,1,1}'", BY_ID);
     looks_up("attempts/count", "'{1,2,3}'", BY_ID);
     looks_up("attempts/uncount", "'{1,2,3}'", BY_ID);
-    looks_up("consumed/take", "'{1,2,3}', '{1,1,1}', 'w', 0", BY_ID);
-    looks_up("consumed/lock", "'{1,2,3}', '{1,1,1}'", BY_ID);
     looks_up("ordered/hold", "'{1,2,3}'", BY_ID);
     looks_up("ordered/block", "'{1,2,3}'", BY_ID);
     looks_up("ordered/unblock", "'{k1,k2}'", "Index Cond: (entity_key = ");

@@ -16,11 +16,6 @@
 
 #include "unit/unit.h"
 
-/* What each claim rehearses beside its own statements. */
-#define CONSUME_REHEARSAL                                                                      \
-    "\ntx/begin consumed/lock({},{}) consumed/take({},{},'',0) consumed/back({}) "             \
-    "consumed/sent({}) consumed/left({},{}) attempts/count({}) attempts/uncount({}) tx/commit"
-
 typedef struct fakedb {
     sl_db base;
     sl_db_ops ops;

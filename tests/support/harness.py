@@ -181,10 +181,10 @@ def too_large(sluice):
     """A sink that takes no message and is not down for that: a file that has reached the limit for its size.
     The program runs under that limit meanwhile."""
     path = os.path.join(sluice.cwd, "too-large.jsonl")
-    with open(path, "w") as f:
-        f.write("\n" * 8192)
+    with open(path, "wb") as f:
+        f.truncate(16 << 20)  # a hole; a database of the test stays smaller
     wrapper = sluice.wrapper
-    sluice.wrapper = ["sh", "-c", 'ulimit -f 16; exec "$@"', "sh", *wrapper]  # 16 blocks of 512 bytes
+    sluice.wrapper = ["sh", "-c", 'ulimit -f 32768; exec "$@"', "sh", *wrapper]  # blocks of 512 bytes
     try:
         yield f"file:{path}"
     finally:

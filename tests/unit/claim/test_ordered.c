@@ -375,10 +375,10 @@ static void failures_are_passed_on(void **state)
 static void every_statement_is_rehearsed(void **state)
 {
     (void)state;
-    assert_int_equal(sl_ordered_rehearse(&db.base, &err), SL_OK);
+    assert_int_equal(sl_ordered_rehearse(&db.base, false, &err), SL_OK);
     said("tx/begin ordered/sent({}) ordered/retry({},{},{},{}) ordered/bury({},{},{},{}) "
          "ordered/hold({}) ordered/block({}) ordered/unblock({}) ordered/rotate({}) "
-         "tx/commit" CONSUME_REHEARSAL);
+         "attempts/count({}) attempts/uncount({}) tx/commit");
 }
 
 static void peeking_is_one_question(void **state)

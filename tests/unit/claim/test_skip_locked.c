@@ -8,7 +8,7 @@
 
 #define SETTLE_REHEARSAL                                                                       \
     "tx/begin settle/retry({},{},{},{},{}) settle/bury({},{},{},{}) settle/sent({},{}) "       \
-    "settle/release({},{}) tx/commit" CONSUME_REHEARSAL
+    "settle/release({},{}) attempts/count({}) attempts/uncount({}) tx/commit"
 
 static const sl_claim_ops *ops;
 static fakedb db;

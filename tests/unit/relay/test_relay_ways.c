@@ -90,8 +90,10 @@ static sl_rc claim_settle(sl_claim *base, sl_batch *b, size_t *lost, sl_err *err
     return SL_OK;
 }
 
-static sl_rc claim_consume(sl_claim *base, sl_batch *b, sl_err *err)
+static sl_rc claim_consume(sl_claim *base, sl_batch *b, const sl_consume_stamp *stamp,
+                           sl_err *err)
 {
+    (void)stamp;
     const char *before = " c:";
     if (!said.n)
         before++;
