@@ -30,7 +30,7 @@ LIBRARIES = {
     "libpq-fe.h": ["db/postgres.c", "db/pg_conn.c"],
     "sqlite3.h": ["db/sqlite.c"],
     "jansson.h": ["cli/"],
-    "yaml.h": ["lib/settings_yaml.c"],
+    "yaml.h": ["lib/yaml_nodes.h"],
     "xxhash.h": ["core/keymap.c", "member/ring.c"],
 }
 
@@ -95,7 +95,7 @@ def self_test():
         "db/postgres.c": ["#include <libpq-fe.h>"],
         "cli/b.c": ["#include <jansson.h>"],
         "cli/a.c": ['#include "node/node.h"', '#include "version.h"', "#include <sluice/sluice.h>"],
-        "lib/settings_yaml.c": ["#include <yaml.h>", "#include <stdio.h>"],
+        "lib/yaml_nodes.h": ["#include <yaml.h>", "#include <stdio.h>"],
     }
     with tempfile.TemporaryDirectory() as root:
         for file, lines in {**cases, **right}.items():

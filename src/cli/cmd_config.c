@@ -3,7 +3,9 @@
  * are. */
 #include "cli/cli.h"
 #include "cli/docs.h"
+#include "core/mem.h"
 #include "db/db.h"
+#include "lib/settings_routes.h"
 
 #include <jansson.h>
 
@@ -32,17 +34,46 @@ static size_t longest_name(void)
     return longest;
 }
 
+static bool is_set(const sl_settings *s, size_t i, const sl_opt *row)
+{
+    return row->flags & SL_ROUTE_SHARED || sl_route_given(&s->routes[i], row);
+}
+
+static void print_line(const char *name, sl_from from, const sl_buf *value)
+{
+    printf("%-*s  %-12s  %s\n", (int)longest_name(), name, sl_from_name(from),
+           value->n ? value->p : "-");
+}
+
+/* With what it takes from the top level. */
+static void show_route(const sl_settings *s, size_t i)
+{
+    sl_route_conf c = sl_route_of(s, i);
+    sl_buf value = { 0 };
+    printf("\nroute %zu\n", i + 1);
+    for (const sl_opt *row = sl_route_table; row->name; row++) {
+        sl_opt field = sl_route_field(row);
+        char *name = sl_asprintf("  %s", row->name);
+        sl_buf_reset(&value);
+        if (is_set(s, i, row))
+            sl_opt_show(&field, &c, false, &value);
+        print_line(name, sl_route_from(s, i, row), &value);
+        free(name);
+    }
+    sl_buf_fini(&value);
+}
+
 static void show_text(const sl_cli *cli)
 {
-    int width = (int)longest_name();
     sl_buf value = { 0 };
 
     for (const sl_opt *o = sl_settings_table; o->name; o++) {
         sl_buf_reset(&value);
         sl_opt_show(o, &cli->settings, false, &value);
-        printf("%-*s  %-12s  %s\n", width, o->name, sl_from_name(from_of(cli, o)),
-               value.n ? value.p : "-");
+        print_line(o->name, from_of(cli, o), &value);
     }
+    for (size_t i = 0; i < cli->settings.route_count; i++)
+        show_route(&cli->settings, i);
     sl_buf_fini(&value);
 }
 
@@ -54,10 +85,18 @@ static json_t *json_of_map(const sl_opt_map *map)
     return object;
 }
 
-/* Times and sizes stay text with their unit, as they can be given again. */
-static json_t *json_of(const sl_cli *cli, const sl_opt *o)
+static json_t *json_of_list(const sl_opt_list *list)
 {
-    const void *at = (const char *)&cli->settings + o->offset;
+    json_t *array = json_array();
+    for (size_t i = 0; i < list->count; i++)
+        json_array_append_new(array, json_string(list->v[i]));
+    return array;
+}
+
+/* Times and sizes stay text with their unit, as they can be given again. */
+static json_t *json_of(const void *base, const sl_opt *o)
+{
+    const void *at = (const char *)base + o->offset;
     sl_buf text = { 0 };
     json_t *value;
 
@@ -67,10 +106,32 @@ static json_t *json_of(const sl_cli *cli, const sl_opt *o)
         return json_integer(*(const int64_t *)at);
     if (o->type == SL_OPT_MAP)
         return json_of_map(at);
-    sl_opt_show(o, &cli->settings, false, &text);
+    if (o->type == SL_OPT_LIST)
+        return json_of_list(at);
+    sl_opt_show(o, base, false, &text);
     value = text.n ? json_string(text.p) : json_null();
     sl_buf_fini(&text);
     return value;
+}
+
+static json_t *json_of_route(const sl_settings *s, size_t i)
+{
+    sl_route_conf c = sl_route_of(s, i);
+    json_t *route = json_object();
+    for (const sl_opt *row = sl_route_table; row->name; row++) {
+        sl_opt field = sl_route_field(row);
+        json_object_set_new(route, row->name,
+                            is_set(s, i, row) ? json_of(&c, &field) : json_null());
+    }
+    return route;
+}
+
+static json_t *json_of_routes(const sl_settings *s)
+{
+    json_t *routes = json_array();
+    for (size_t i = 0; i < s->route_count; i++)
+        json_array_append_new(routes, json_of_route(s, i));
+    return json_pack("{s:o, s:s}", "value", routes, "from", sl_from_name(SL_FROM_FILE));
 }
 
 static void show_json(const sl_cli *cli)
@@ -79,8 +140,10 @@ static void show_json(const sl_cli *cli)
 
     for (const sl_opt *o = sl_settings_table; o->name; o++)
         json_object_set_new(all, o->name,
-                            json_pack("{s:o, s:s}", "value", json_of(cli, o), "from",
+                            json_pack("{s:o, s:s}", "value", json_of(&cli->settings, o), "from",
                                       sl_from_name(from_of(cli, o))));
+    if (cli->settings.route_count)
+        json_object_set_new(all, "routes", json_of_routes(&cli->settings));
     json_dumpf(all, stdout, JSON_INDENT(2));
     printf("\n");
     json_decref(all);

@@ -35,8 +35,9 @@ static int run(sl_cli *cli)
 
     if (cli->argc > 0)
         return sl_cli_usage(cli, "run takes no argument '%s'", cli->argv[0]);
-    if (!s->sink)
-        return sl_cli_usage(cli, "where should messages go?\nhint: --sink file:out.jsonl");
+    if (!s->sink && !s->route_count)
+        return sl_cli_usage(cli, "where should messages go?\nhint: --sink file:out.jsonl, or "
+                                 "routes: in a file (-c)");
     sl_log_init(&log, log_to_stderr, NULL);
     log.level = (sl_log_level)s->log_level;
     log.json = s->log_format == 1;
@@ -63,6 +64,10 @@ const sl_cmd sl_cmd_run = {
                "A database that goes away while the node runs is waited for. One that cannot "
                "be reached at "
                "the start is exit status 3.\n"
+               "\n"
+               "A file (-c) may have routes: instead of a sink, which send topics to several "
+               "sinks, each on its own "
+               "terms; see sluice.yaml(5).\n"
                "\n"
                "Examples:\n"
                "  sluice run --sink file:out.jsonl --drain\n"

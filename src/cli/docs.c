@@ -5,12 +5,26 @@
 
 #include "cli/help.h"
 #include "core/mem.h"
+#include "lib/settings_routes.h"
 
 #include <ctype.h>
 
 enum { TEXT_WIDTH = 80 };
 
 /* ---- What all readers say of a setting ---- */
+
+static const char routes_text[] =
+    "Instead of sink, and in the file only: each route sends its topics to a sink of its own, "
+    "on its own terms. The first route that wants a message takes it. One that no route wants "
+    "stays in the table, its key waits, and the log names its topic. The order of a key holds "
+    "across routes.";
+
+static const char routes_sample[] = "routes:\n"
+                                    "  - topics: [orders, \"orders.*\"]\n"
+                                    "    sink: file:orders.jsonl\n"
+                                    "    on_failure: park\n"
+                                    "  - topics: \"*\"\n"
+                                    "    sink: file:rest.jsonl\n";
 
 static void put_upper(sl_buf *out, const char *name)
 {
@@ -69,6 +83,21 @@ static char *sentences(const sl_opt *o)
     return text.p;
 }
 
+/* The same for a field of a route. What the top level has, too, is explained there. */
+static char *route_sentences(const sl_opt *row)
+{
+    sl_buf text = { 0 };
+
+    if (row->flags & SL_ROUTE_SHARED) {
+        sl_buf_puts(&text, "As the setting of that name, which is the default.");
+        return text.p;
+    }
+    sl_buf_printf(&text, "%s ", row->help);
+    put_bounds(&text, row);
+    text.p[--text.n] = '\0';
+    return text.p;
+}
+
 /* ---- sluice.yaml(5) ---- */
 
 /* scdoc takes these for markup; a full stop, only at the start of a line. */
@@ -81,6 +110,30 @@ static void put_scdoc(sl_buf *out, const char *text)
     }
 }
 
+static void put_man_item(sl_buf *out, const sl_opt *o, const char *text)
+{
+    sl_buf_puts(out, "\n*");
+    put_scdoc(out, o->name);
+    sl_buf_puts(out, "*: ");
+    put_scdoc(out, kind_of(o));
+    sl_buf_puts(out, "\n\t");
+    put_scdoc(out, text);
+    sl_buf_putc(out, '\n');
+}
+
+static void put_man_routes(sl_buf *out)
+{
+    sl_buf_puts(out, "\n# ROUTES\n\n");
+    put_scdoc(out, routes_text);
+    sl_buf_printf(out, "\n\n```\n%s```\n", routes_sample);
+    for (const sl_opt *row = sl_route_table; row->name; row++) {
+        sl_opt field = sl_route_field(row);
+        char *text = route_sentences(row);
+        put_man_item(out, &field, text);
+        free(text);
+    }
+}
+
 void sl_docs_man(sl_buf *out)
 {
     sl_buf_puts(out, "# SETTINGS\n");
@@ -89,18 +142,14 @@ void sl_docs_man(sl_buf *out)
         char *text = sentences(o);
 
         put_other_names(&names, o);
-        sl_buf_puts(out, "\n*");
-        put_scdoc(out, o->name);
-        sl_buf_puts(out, "*: ");
-        put_scdoc(out, kind_of(o));
-        sl_buf_puts(out, "\n\t");
-        put_scdoc(out, text);
-        sl_buf_puts(out, "\n\n\tAlso ");
+        put_man_item(out, o, text);
+        sl_buf_puts(out, "\n\tAlso ");
         put_scdoc(out, names.p);
         sl_buf_puts(out, ".\n");
         sl_buf_fini(&names);
         free(text);
     }
+    put_man_routes(out);
 }
 
 /* ---- A sample file ---- */
@@ -113,6 +162,30 @@ static void put_sample_value(sl_buf *out, const sl_opt *o)
         sl_buf_printf(out, " %s", o->def ? o->def : kind_of(o));
     if (o->type == SL_OPT_CHOICE)
         sl_buf_printf(out, "  # %s", o->arg);
+}
+
+static void put_commented(sl_buf *out, const char *lines)
+{
+    for (const char *end; *lines; lines = end + 1) {
+        end = strchr(lines, '\n');
+        sl_buf_printf(out, "# %.*s\n", (int)(end - lines), lines);
+    }
+}
+
+static void put_sample_routes(sl_buf *out)
+{
+    sl_buf_puts(out, "\n# ");
+    sl_help_wrap(out, routes_text, 2, "# ", TEXT_WIDTH);
+    sl_buf_puts(out, "\n#\n");
+    put_commented(out, routes_sample);
+    sl_buf_puts(out, "#\n# The fields of a route:\n");
+    for (const sl_opt *row = sl_route_table; row->name; row++) {
+        char *text = route_sentences(row);
+        sl_buf_printf(out, "#   %s: ", row->name);
+        sl_help_wrap(out, text, 6 + strlen(row->name), "#     ", TEXT_WIDTH);
+        sl_buf_putc(out, '\n');
+        free(text);
+    }
 }
 
 void sl_docs_yaml(sl_buf *out)
@@ -133,6 +206,7 @@ void sl_docs_yaml(sl_buf *out)
         sl_buf_putc(out, '\n');
         free(text);
     }
+    put_sample_routes(out);
 }
 
 /* ---- A table for the documentation ---- */
@@ -158,6 +232,17 @@ void sl_docs_markdown(sl_buf *out)
         put_bounds(out, o);
         put_cell(out, o->help);
         sl_buf_puts(out, " |\n");
+    }
+    sl_buf_puts(out, "\n| field of a route | value | what it does |\n|---|---|---|\n");
+    for (const sl_opt *row = sl_route_table; row->name; row++) {
+        sl_opt field = sl_route_field(row);
+        char *text = route_sentences(row);
+        sl_buf_printf(out, "| `%s` | `", row->name);
+        put_cell(out, kind_of(&field));
+        sl_buf_puts(out, "` | ");
+        put_cell(out, text);
+        sl_buf_puts(out, " |\n");
+        free(text);
     }
 }
 

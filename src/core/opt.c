@@ -417,6 +417,15 @@ static void list_fini(sl_opt_list *list)
     *list = (sl_opt_list){ 0 };
 }
 
+static void show_list(const sl_opt_list *list, sl_buf *out)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (i > 0)
+            sl_buf_putc(out, ',');
+        put_guarded(out, list->v[i], ",");
+    }
+}
+
 /* ---- All types ---- */
 
 sl_rc sl_opt_set(const sl_opt *o, void *base, const char *text, sl_err *err)
@@ -512,7 +521,8 @@ void sl_opt_show(const sl_opt *o, const void *base, bool reveal, sl_buf *out)
         show_map(at, out);
         break;
     case SL_OPT_LIST:
-        break; /* no setting is one */
+        show_list(at, out);
+        break;
     }
 }
 

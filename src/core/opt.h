@@ -23,7 +23,7 @@ typedef enum sl_opt_type {
     SL_OPT_TEXT,   /* char *, owned, NULL when unset */
     SL_OPT_CHOICE, /* int: index into the words of `arg`, "a|b|c" */
     SL_OPT_MAP,    /* sl_opt_map: name=value,name=value; a mapping in YAML */
-    SL_OPT_LIST    /* sl_opt_list: of a flag that may be given again; only for flags */
+    SL_OPT_LIST /* sl_opt_list: one more each time it is set: a flag that may be given again, or a list in YAML */
 } sl_opt_type;
 
 enum {
@@ -40,7 +40,7 @@ typedef struct sl_opt {
                          holds the YAML form */
     sl_opt_type type;
     size_t offset;   /* into the struct that the table describes */
-    const char *def; /* as text; NULL: unset (only TEXT and MAP) */
+    const char *def; /* as text; NULL: unset (only TEXT, MAP and LIST) */
     int64_t min,
         max; /* both 0: no bounds. TEXT: bytes, where max 0 means no limit; with min > 0
                          and no default, an empty text unsets it */

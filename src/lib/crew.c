@@ -38,6 +38,7 @@ struct sl_crew {
     sl_member *member;
     sl_idle *idle;
     sl_care *care;
+    sl_unrouted *unrouted;
     sl_routes routes;
     sl_journal *journal;
     bool notify; /* wake: notify, and it works */
@@ -81,6 +82,7 @@ static sl_rc session_open(session *s, worker *w, int wake_fd, sl_err *err)
                                .counts = &w->counts,
                                .care = crew->care,
                                .journal = crew->journal,
+                               .unrouted = crew->unrouted,
                                .log = crew->log,
                                .worker = w->name,
                                .way_count = crew->routes.count,
@@ -430,6 +432,7 @@ sl_rc sl_crew_start(sl_crew **out, const sl_settings *settings, sl_sink_maker ma
     crew->log = log;
     crew->idle = sl_idle_new(crew->count);
     crew->care = sl_care_new();
+    crew->unrouted = sl_unrouted_new();
     sl_routes_make(&crew->routes, settings);
     sl_rc rc = crew->idle && sl_stop_init(&crew->ended)
                    ? sl_conf_names(&crew->names, settings, err)
@@ -478,6 +481,7 @@ void sl_crew_free(sl_crew *crew)
     sl_journal_close(crew->journal);
     sl_idle_free(crew->idle);
     sl_care_free(crew->care);
+    sl_unrouted_free(crew->unrouted);
     sl_routes_fini(&crew->routes);
     free(crew->node);
     for (size_t i = 0; i < crew->count; i++)

@@ -3,6 +3,7 @@
 
 #include "core/clock.h"
 #include "core/mem.h"
+#include "lib/settings_routes.h"
 
 /* A sink that is down is tried this soon, and at least this often. */
 #define PROBE_BASE_NS (200 * SL_MS)
@@ -11,9 +12,9 @@
 static void make_route(sl_route *r, const sl_route_conf *c)
 {
     *r = (sl_route){
-        .name = c->topic_count ? c->topics[0] : "*",
-        .topics = (const char *const *)c->topics,
-        .topic_count = c->topic_count,
+        .name = c->topics.count ? c->topics.v[0] : "*",
+        .topics = (const char *const *)c->topics.v,
+        .topic_count = c->topics.count,
         .policy = { .on_failure = (sl_on_failure)c->on_failure,
                     .max_attempts = c->max_attempts,
                     .retry_base_ns = c->retry_base_ns,
@@ -33,13 +34,13 @@ void sl_routes_make(sl_routes *r, const sl_settings *s)
                           .retry_max_ns = s->retry_max_ns,
                           .max_attempts = s->max_attempts,
                           .on_failure = s->on_failure };
-    const sl_route_conf *confs = s->route_count ? s->routes : &all;
     r->count = s->route_count ? s->route_count : 1;
     r->v = sl_alloc(r->count * sizeof *r->v);
     r->sinks = sl_alloc(r->count * sizeof *r->sinks);
     for (size_t i = 0; i < r->count; i++) {
-        make_route(&r->v[i], &confs[i]);
-        r->sinks[i] = confs[i].sink;
+        sl_route_conf conf = s->route_count ? sl_route_of(s, i) : all;
+        make_route(&r->v[i], &conf);
+        r->sinks[i] = conf.sink;
     }
 }
 

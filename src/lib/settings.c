@@ -6,6 +6,7 @@
 #include "claim/claim.h"
 #include "core/clock.h"
 #include "db/names.h"
+#include "lib/settings_routes.h"
 #include "member/assign.h"
 #include "sink/sink.h"
 
@@ -36,7 +37,7 @@ const sl_opt sl_settings_table[] = {
       86400 * SL_SEC, SL_FOR_DB, "TIME",
       "A statement without an answer for this long counts as a lost connection." },
     { "sink", SL_OPT_TEXT, AT(sink), NULL, 1, 0, SL_OPT_SECRET | SL_FOR_RUN, "URL",
-      "Where messages go: file:PATH, stdout: or null:." },
+      "Where messages go: file:PATH, stdout: or null:. With several, see routes." },
     { "strategy", SL_OPT_TEXT, AT(strategy), "lanes", 1, 0, SL_FOR_RUN | SL_FOR_PULL, "NAME",
       "How workers share the table: lanes, guard or advisory (messages of one key in order, "
       "one at "
@@ -127,6 +128,7 @@ void sl_settings_init(sl_settings *s)
 void sl_settings_fini(sl_settings *s)
 {
     sl_opt_free(sl_settings_table, s);
+    sl_routes_clear(s);
 }
 
 const char *sl_from_name(sl_from from)
@@ -230,9 +232,9 @@ static sl_rc check_assign(const sl_settings *s, sl_err *err)
 
 bool sl_settings_consume(const sl_settings *s)
 {
-    bool once = s->delivery == 1;
+    bool once = s->route_count == 0 && s->delivery == 1;
     for (size_t i = 0; i < s->route_count; i++)
-        once |= s->routes[i].delivery == 1;
+        once |= sl_route_of(s, i).delivery == 1;
     return once;
 }
 
@@ -252,7 +254,9 @@ static sl_rc check_journal(const sl_settings *s, sl_err *err)
 
 static sl_rc check_delivery(const sl_settings *s, sl_err *err)
 {
-    if (!sl_settings_consume(s) || sl_claim_named(s->strategy)->consume)
+    if (s->route_count)
+        return sl_routes_check(s, err);
+    if (!s->delivery || sl_claim_named(s->strategy)->consume)
         return SL_OK;
     return sl_fail(
         err, SL_REFUSED,

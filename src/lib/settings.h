@@ -26,10 +26,12 @@ typedef enum sl_from {
 
 enum { SL_SETTINGS_MAX = 64 };
 
-/* A route of the file: topics, the sink they go to, and its own terms. */
+/* A route of the file: topics, the sink they go to, and its own terms. (lib/settings_routes.h) */
 typedef struct sl_route_conf {
-    char **topics; /* patterns, at least one */
-    size_t topic_count;
+    char *where; /* "sluice.yaml:12", for messages */
+    unsigned
+        given; /* a bit for each row of sl_route_table; of the others some are as at the top level */
+    sl_opt_list topics; /* patterns, at least one */
     char *sink;
     int delivery;
     int64_t retry_base_ns;

@@ -4,111 +4,49 @@
  * no meaning here is refused with its line, never skipped: a setting that silently does nothing
  * is found by an outage.
  */
-#include "lib/settings.h"
-
-#include <yaml.h>
+#include "lib/settings_routes.h"
+#include "lib/yaml_nodes.h"
 
 typedef struct loader {
     sl_settings *settings;
-    yaml_document_t *doc;
-    const char *path;
+    sl_yaml yaml;
     bool seen[SL_SETTINGS_MAX];
+    bool routes_seen;
 } loader;
-
-static const char *text_of(const yaml_node_t *node)
-{
-    return (const char *)node->data.scalar.value;
-}
-
-static size_t line_of(const yaml_node_t *node)
-{
-    return node->start_mark.line + 1;
-}
-
-/* Puts FILE:LINE before what err says. */
-static sl_rc fail_at(const loader *l, const yaml_node_t *node, sl_err *err)
-{
-    return sl_fail_in(err, "%s:%zu", l->path, line_of(node));
-}
-
-static const char *kind_of(const yaml_node_t *node)
-{
-    return node->type == YAML_SEQUENCE_NODE  ? "a list"
-           : node->type == YAML_MAPPING_NODE ? "a mapping"
-                                             : "a single value";
-}
-
-/* `sink:` with nothing behind it, or null: YAML's absent value. */
-static bool is_null(const yaml_node_t *node)
-{
-    static const char *const words[] = { "", "~", "null", "Null", "NULL" };
-
-    if (node->type != YAML_SCALAR_NODE || node->data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
-        return false;
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strcmp(text_of(node), words[i]) == 0)
-            return true;
-    return false;
-}
-
-static sl_rc check_scalar(const loader *l, const yaml_node_t *node, const char *name,
-                          sl_err *err)
-{
-    if (node->type != YAML_SCALAR_NODE)
-        return sl_fail(err, SL_REFUSED, "%s:%zu: %s takes a single value, not %s", l->path,
-                       line_of(node), name, kind_of(node));
-    if (is_null(node))
-        return sl_fail(err, SL_REFUSED,
-                       "%s:%zu: %s has no value\nhint: without the line the default holds",
-                       l->path, line_of(node), name);
-    if (strlen(text_of(node)) != node->data.scalar.length)
-        return sl_fail(err, SL_REFUSED, "%s:%zu: %s holds a NUL character", l->path,
-                       line_of(node), name);
-    return SL_OK;
-}
-
-/* A key must be text, and no merge: "<<" would look as if it had worked. */
-static sl_rc check_key(const loader *l, const yaml_node_t *key, sl_err *err)
-{
-    if (key->type != YAML_SCALAR_NODE)
-        return sl_fail(err, SL_REFUSED, "%s:%zu: a name is expected, not %s", l->path,
-                       line_of(key), kind_of(key));
-    if (strcmp(text_of(key), "<<") == 0)
-        return sl_fail(err, SL_REFUSED, "%s:%zu: merging with << is not supported", l->path,
-                       line_of(key));
-    return SL_OK;
-}
 
 static sl_rc fail_unknown(const loader *l, const yaml_node_t *key, sl_err *err)
 {
-    const char *nearest = sl_opt_nearest(sl_settings_table, text_of(key));
-    if (nearest)
+    sl_near near = { .wanted = sl_yaml_text(key) };
+    for (const sl_opt *o = sl_settings_table; o->name; o++)
+        sl_near_try(&near, o->name);
+    sl_near_try(&near, "routes");
+    if (near.best)
         return sl_fail(err, SL_REFUSED,
-                       "%s:%zu: unknown setting '%.80s'\nhint: did you mean %s?", l->path,
-                       line_of(key), text_of(key), nearest);
+                       "%s:%zu: unknown setting '%.80s'\nhint: did you mean %s?", l->yaml.path,
+                       sl_yaml_line(key), sl_yaml_text(key), near.best);
     return sl_fail(
         err, SL_REFUSED,
         "%s:%zu: unknown setting '%.80s'\nhint: 'sluice config docs yaml' lists them all",
-        l->path, line_of(key), text_of(key));
+        l->yaml.path, sl_yaml_line(key), sl_yaml_text(key));
 }
 
 static sl_rc put_entry(loader *l, const sl_opt *o, const yaml_node_pair_t *pair, sl_err *err)
 {
     sl_opt_map *map = (sl_opt_map *)(void *)((char *)l->settings + o->offset);
-    const yaml_node_t *key = yaml_document_get_node(l->doc, pair->key);
-    const yaml_node_t *value = yaml_document_get_node(l->doc, pair->value);
+    const yaml_node_t *key = sl_yaml_node(&l->yaml, pair->key);
+    const yaml_node_t *value = sl_yaml_node(&l->yaml, pair->value);
 
-    sl_rc rc = check_key(l, key, err);
+    sl_rc rc = sl_yaml_key(&l->yaml, key, err);
     if (rc == SL_OK)
-        rc = check_scalar(l, key, o->name, err);
+        rc = sl_yaml_scalar(&l->yaml, key, o->name, err);
     if (rc == SL_OK)
-        rc = check_scalar(l, value, text_of(key), err);
+        rc = sl_yaml_scalar(&l->yaml, value, sl_yaml_text(key), err);
     if (rc != SL_OK)
         return rc;
-    if (sl_opt_map_get(map, text_of(key)))
-        return sl_fail(err, SL_REFUSED, "%s:%zu: %s has '%.80s' twice", l->path, line_of(key),
-                       o->name, text_of(key));
-    sl_opt_map_put(map, text_of(key), text_of(value));
+    if (sl_opt_map_get(map, sl_yaml_text(key)))
+        return sl_fail(err, SL_REFUSED, "%s:%zu: %s has '%.80s' twice", l->yaml.path,
+                       sl_yaml_line(key), o->name, sl_yaml_text(key));
+    sl_opt_map_put(map, sl_yaml_text(key), sl_yaml_text(value));
     return SL_OK;
 }
 
@@ -119,7 +57,8 @@ static sl_rc set_map(loader *l, const sl_opt *o, const yaml_node_t *node, sl_err
             err, SL_REFUSED,
             "%s:%zu: %s takes a mapping, not %s\nhint: write its entries as NAME: VALUE "
             "on indented lines below it",
-            l->path, line_of(node), o->name, is_null(node) ? "nothing" : kind_of(node));
+            l->yaml.path, sl_yaml_line(node), o->name,
+            sl_yaml_is_null(node) ? "nothing" : sl_yaml_kind(node));
 
     sl_rc rc = sl_settings_put(l->settings, o, "", SL_FROM_FILE, err);
     for (yaml_node_pair_t *p = node->data.mapping.pairs.start;
@@ -130,44 +69,60 @@ static sl_rc set_map(loader *l, const sl_opt *o, const yaml_node_t *node, sl_err
 
 static sl_rc set_scalar(loader *l, const sl_opt *o, const yaml_node_t *node, sl_err *err)
 {
-    sl_rc rc = check_scalar(l, node, o->name, err);
+    sl_rc rc = sl_yaml_scalar(&l->yaml, node, o->name, err);
     if (rc != SL_OK)
         return rc;
-    rc = sl_settings_put(l->settings, o, text_of(node), SL_FROM_FILE, err);
-    return rc == SL_OK ? SL_OK : fail_at(l, node, err);
+    rc = sl_settings_put(l->settings, o, sl_yaml_text(node), SL_FROM_FILE, err);
+    return rc == SL_OK ? SL_OK : sl_yaml_fail_at(&l->yaml, node, err);
+}
+
+static sl_rc fail_twice(const loader *l, const yaml_node_t *key, const char *name, sl_err *err)
+{
+    return sl_fail(err, SL_REFUSED, "%s:%zu: %s is set twice", l->yaml.path, sl_yaml_line(key),
+                   name);
+}
+
+static sl_rc set_routes(loader *l, const yaml_node_t *key, const yaml_node_t *value,
+                        sl_err *err)
+{
+    if (l->routes_seen)
+        return fail_twice(l, key, "routes", err);
+    l->routes_seen = true;
+    return sl_routes_read(l->settings, &l->yaml, value, err);
 }
 
 static sl_rc set_pair(loader *l, const yaml_node_pair_t *pair, sl_err *err)
 {
-    const yaml_node_t *key = yaml_document_get_node(l->doc, pair->key);
-    const yaml_node_t *value = yaml_document_get_node(l->doc, pair->value);
+    const yaml_node_t *key = sl_yaml_node(&l->yaml, pair->key);
+    const yaml_node_t *value = sl_yaml_node(&l->yaml, pair->value);
 
-    sl_rc rc = check_key(l, key, err);
+    sl_rc rc = sl_yaml_key(&l->yaml, key, err);
     if (rc != SL_OK)
         return rc;
-    const sl_opt *o = sl_opt_find(sl_settings_table, text_of(key));
+    if (!strcmp(sl_yaml_text(key), "routes"))
+        return set_routes(l, key, value, err);
+    const sl_opt *o = sl_opt_find(sl_settings_table, sl_yaml_text(key));
     if (!o)
         return fail_unknown(l, key, err);
     if (o->flags & SL_OPT_CLI_ONLY)
-        return sl_fail(err, SL_REFUSED, "%s:%zu: %s can only be a flag", l->path, line_of(key),
-                       o->name);
+        return sl_fail(err, SL_REFUSED, "%s:%zu: %s can only be a flag", l->yaml.path,
+                       sl_yaml_line(key), o->name);
     bool *seen = &l->seen[o - sl_settings_table];
     if (*seen)
-        return sl_fail(err, SL_REFUSED, "%s:%zu: %s is set twice", l->path, line_of(key),
-                       o->name);
+        return fail_twice(l, key, o->name, err);
     *seen = true;
     return o->type == SL_OPT_MAP ? set_map(l, o, value, err) : set_scalar(l, o, value, err);
 }
 
 static sl_rc set_document(loader *l, sl_err *err)
 {
-    const yaml_node_t *root = yaml_document_get_root_node(l->doc);
+    const yaml_node_t *root = yaml_document_get_root_node(l->yaml.doc);
 
-    if (!root || is_null(root))
+    if (!root || sl_yaml_is_null(root))
         return SL_OK; /* nothing but comments */
     if (root->type != YAML_MAPPING_NODE)
         return sl_fail(err, SL_REFUSED, "%s:%zu: settings are expected as NAME: VALUE, not %s",
-                       l->path, line_of(root), kind_of(root));
+                       l->yaml.path, sl_yaml_line(root), sl_yaml_kind(root));
 
     sl_rc rc = SL_OK;
     for (yaml_node_pair_t *p = root->data.mapping.pairs.start;
@@ -201,8 +156,8 @@ static sl_rc load_one(yaml_parser_t *parser, loader *l, bool *more, sl_err *err)
     yaml_document_t doc;
 
     if (!yaml_parser_load(parser, &doc))
-        return fail_syntax(parser, l->path, err);
-    l->doc = &doc;
+        return fail_syntax(parser, l->yaml.path, err);
+    l->yaml.doc = &doc;
     *more = yaml_document_get_root_node(&doc) != NULL;
     sl_rc rc = set_document(l, err);
     yaml_document_delete(&doc);
@@ -218,13 +173,13 @@ static sl_rc load_stream(yaml_parser_t *parser, loader *l, sl_err *err)
         return rc;
     yaml_document_t second;
     if (!yaml_parser_load(parser, &second))
-        return fail_syntax(parser, l->path, err);
+        return fail_syntax(parser, l->yaml.path, err);
     const yaml_node_t *root = yaml_document_get_root_node(&second);
     if (root)
         rc = sl_fail(err, SL_REFUSED,
                      "%s:%zu: a second document begins here\nhint: settings are "
                      "one document; drop the line with ---",
-                     l->path, line_of(root));
+                     l->yaml.path, sl_yaml_line(root));
     yaml_document_delete(&second);
     return rc;
 }
@@ -232,7 +187,7 @@ static sl_rc load_stream(yaml_parser_t *parser, loader *l, sl_err *err)
 sl_rc sl_settings_load_file(sl_settings *s, const char *path, sl_err *err)
 {
     sl_err unseen = { 0 };
-    loader l = { .settings = s, .path = path };
+    loader l = { .settings = s, .yaml = { .path = path } };
     sl_buf bytes = { 0 };
     yaml_parser_t parser;
 

@@ -3,6 +3,7 @@
 
 #include "core/mem.h"
 #include "lib/crew.h"
+#include "lib/settings_routes.h"
 #include "sink/sink.h"
 
 #include <errno.h>
@@ -52,6 +53,10 @@ static void keep_fixed(node *n)
         sl_err ignored;
         sl_buf_printf(&kept, "%s%s", kept.n ? " " : "", o->name);
         (void)!sl_opt_set(o, &n->next, sl_buf_text(&was), &ignored);
+    }
+    if (!sl_routes_same(n->conf->settings, &n->next)) {
+        sl_buf_printf(&kept, "%sroutes", kept.n ? " " : "");
+        sl_routes_copy(&n->next, n->conf->settings);
     }
     if (kept.n)
         sl_log_line(n->log, SL_LOG_WARN, "settings that change only with a restart", "settings",
@@ -136,18 +141,40 @@ static void watch(node *n)
 
 /* ---- The node ---- */
 
+static void log_route(const node *n, size_t i)
+{
+    enum { SHOWN = 4 }; /* topics, sink, delivery and on_failure */
+    sl_route_conf c = sl_route_of(n->conf->settings, i);
+    sl_buf texts[SHOWN] = { { 0 } };
+    for (size_t k = 0; k < SHOWN; k++) {
+        sl_opt field = sl_route_field(&sl_route_table[k]);
+        sl_opt_show(&field, &c, false, &texts[k]);
+    }
+    const sl_opt *t = sl_route_table;
+    sl_log_line(n->log, SL_LOG_INFO, "route", t[0].name, texts[0].p, t[1].name, texts[1].p,
+                t[2].name, texts[2].p, t[3].name, texts[3].p, NULL);
+    for (size_t k = 0; k < SHOWN; k++)
+        sl_buf_fini(&texts[k]);
+}
+
 static void log_start(const node *n)
 {
     const sl_settings *s = n->conf->settings;
     sl_buf db = { 0 };
     sl_buf sink = { 0 };
     char workers[32];
+    char routes[32];
     sl_opt_mask(s->db, &db);
-    sl_opt_mask(s->sink, &sink);
+    if (s->sink)
+        sl_opt_mask(s->sink, &sink);
+    snprintf(routes, sizeof routes, "%zu", s->route_count);
     snprintf(workers, sizeof workers, "%lld", (long long)s->workers);
     sl_log_line(n->log, SL_LOG_INFO, "node started", "version", sl_version(), "db",
-                sl_buf_text(&db), "table", s->table, "sink", sl_buf_text(&sink), "strategy",
-                s->strategy, "workers", workers, NULL);
+                sl_buf_text(&db), "table", s->table, s->route_count ? "routes" : "sink",
+                s->route_count ? routes : sl_buf_text(&sink), "strategy", s->strategy,
+                "workers", workers, NULL);
+    for (size_t i = 0; i < s->route_count; i++)
+        log_route(n, i);
     sl_buf_fini(&db);
     sl_buf_fini(&sink);
 }

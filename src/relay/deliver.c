@@ -8,6 +8,10 @@
 #define POLL_SLICE_NS (50 * SL_MS)
 /* With nothing under way: how long until it is looked again whether a route has a place. */
 #define PLACE_NS (2 * SL_MS)
+/* Without a route: it is looked again whether there is one this often at least. */
+#define NO_ROUTE_NS (60 * SL_SEC)
+/* With a sink that is down, for one route of several: each time is a write for each message. */
+#define DOWN_MIN_NS SL_SEC
 
 typedef enum turn_of { GO, LATER, NOT_NOW, SETTLED } turn_of;
 
@@ -46,27 +50,35 @@ static turn_of no_route(sl_relay *r, sl_msg *m)
     char reason[160];
     snprintf(reason, sizeof reason, "no route wants topic '%.*s'",
              (int)(m->topic.n < 100 ? m->topic.n : 100), m->topic.p ? m->topic.p : "");
-    if (r->log)
+    if (r->log && sl_unrouted_news(r->unrouted, m->topic, sl_now_ns()))
         sl_log_line(r->log, SL_LOG_ERROR, "message not delivered", "worker", r->worker, "error",
                     reason, "hint",
                     "add the topic to a route and restart; until then its key waits", NULL);
-    return put_off(r, m, r->ways[0].route->policy.retry_max_ns, reason);
+    int64_t retry_max_ns = r->ways[0].route->policy.retry_max_ns;
+    return put_off(r, m, retry_max_ns < NO_ROUTE_NS ? retry_max_ns : NO_ROUTE_NS, reason);
 }
 
-/* An open breaker: where it is the only way, the turn has not begun. */
+sl_pass sl_way_pass(sl_way *w)
+{
+    if (!w->asked)
+        w->pass = sl_breaker_ask(w->route->breaker, &w->wait_ns);
+    w->asked = true;
+    return w->pass;
+}
+
+/* An open breaker: where it is the only way, the turn has not begun. With a pass for one, the others wait for
+ * what becomes of that. What should have been consumed before, and was not, does not go in this turn. */
 static turn_of pass_of(sl_relay *r, sl_way *w, sl_msg *m)
 {
-    if (!w->asked) {
-        w->pass = sl_breaker_ask(w->route->breaker, &w->wait_ns);
-        w->asked = true;
-    }
+    sl_pass pass = sl_way_pass(w);
     if (w->down)
         return NOT_NOW;
-    if (w->pass == SL_PASS_NONE)
-        return put_off(r, m, w->wait_ns, "its sink is down");
-    if (w->pass == SL_PASS_ONE && w->handed > 0)
-        return w->flying > 0 ? LATER : GO;
-    return GO;
+    if (pass == SL_PASS_NONE)
+        return put_off(r, m, w->wait_ns > DOWN_MIN_NS ? w->wait_ns : DOWN_MIN_NS,
+                       "its sink is down");
+    if (w->route->at_most_once && !m->consumed)
+        return NOT_NOW;
+    return pass == SL_PASS_ONE && w->flying > 0 && !w->up ? LATER : GO;
 }
 
 static turn_of room_of(sl_way *w)
@@ -238,18 +250,18 @@ static sl_rc submit(sl_relay *r, sl_err *err)
     return rc;
 }
 
-static void poll_all(sl_relay *r)
+/* False: nothing is under way, what is left waits for a place, and it is time to end. */
+static bool poll_all(sl_relay *r)
 {
     int64_t active = 0;
     for (size_t i = 0; i < r->way_count; i++)
         active += r->ways[i].flying > 0;
-    if (active == 0) {
-        sl_stop_sleep(r->stop, PLACE_NS);
-        return;
-    }
+    if (active == 0)
+        return !sl_stop_sleep(r->stop, PLACE_NS);
     for (size_t i = 0; i < r->way_count; i++)
         if (r->ways[i].flying > 0)
             r->ways[i].sink->ops->poll(r->ways[i].sink, POLL_SLICE_NS / active);
+    return true;
 }
 
 /* What was never handed over goes back untried. */
@@ -280,9 +292,8 @@ static sl_rc send_all(sl_relay *r, sl_err *err)
     while (rc == SL_OK && r->batch.settled < r->batch.count) {
         rc = r->claim->ops->hold(r->claim, &r->batch, err);
         if (rc != SL_OK || sl_stop_level_of(r->stop) == SL_STOP_NOW ||
-            sl_now_ns() >= deadline_ns)
+            sl_now_ns() >= deadline_ns || !poll_all(r))
             break;
-        poll_all(r);
         see(r);
         if (r->todo_count)
             rc = submit(r, err);

@@ -194,13 +194,25 @@ static sl_rc consume_all(sl_relay *r, size_t n, sl_err *err)
     return no_journal(sl_journal_sending(r->journal, r->ids, r->epochs, n, err), err);
 }
 
+/* Only what can be sent now: with a sink that is down none, to try one a single one. */
+static bool to_consume(const sl_relay *r, sl_way *w)
+{
+    if (!w || !w->route->at_most_once || sl_way_pass(w) == SL_PASS_NONE)
+        return false;
+    if (w->pass == SL_PASS_ALL)
+        return true;
+    for (size_t i = 0; i < r->batch.count; i++)
+        if (r->batch.msgs[i].consumed && &r->ways[r->batch.msgs[i].route] == w)
+            return false;
+    return true;
+}
+
 static sl_rc consume(sl_relay *r, sl_err *err)
 {
     size_t n = 0;
     for (size_t i = 0; i < r->batch.count; i++) {
         sl_msg *m = &r->batch.msgs[i];
-        const sl_way *w = sl_relay_way(r, m);
-        m->consumed = w && w->route->at_most_once;
+        m->consumed = to_consume(r, sl_relay_way(r, m));
         n += m->consumed;
     }
     return n ? consume_all(r, n, err) : SL_OK;

@@ -11,6 +11,7 @@
 #include "journal/journal.h"
 #include "relay/care.h"
 #include "relay/route.h"
+#include "relay/unrouted.h"
 #include "sink/sink.h"
 
 #include <stdatomic.h>
@@ -42,10 +43,11 @@ typedef struct sl_relay {
     sl_journal *journal; /* or NULL: none is kept */
     sl_stop *stop;
     sl_counts *counts;
-    sl_log *log;         /* or NULL */
-    int64_t batch_max;   /* messages per turn */
-    int64_t send_max_ns; /* a sink that has no answer by then is recalled */
-    const char *worker;  /* "node/3" */
+    sl_log *log;           /* or NULL */
+    sl_unrouted *unrouted; /* or NULL: what the log has not named yet */
+    int64_t batch_max;     /* messages per turn */
+    int64_t send_max_ns;   /* a sink that has no answer by then is recalled */
+    const char *worker;    /* "node/3" */
     int64_t
         wait_ns; /* after a turn that took nothing since the sink is down: how long to wait */
     sl_batch batch;
@@ -66,6 +68,8 @@ SL_CHECK sl_rc sl_relay_turn(sl_relay *r, sl_err *err);
 /* Of the batch, all that may go, each by its way, until every message has its verdict, the claim is lost, or
  * there is no more time. (relay/deliver.c) */
 SL_CHECK sl_rc sl_relay_deliver(sl_relay *r, sl_err *err);
+/* May anything go this way in this turn? The breaker is asked once. */
+sl_pass sl_way_pass(sl_way *w);
 /* Which way each message goes. */
 void sl_relay_route(sl_relay *r);
 

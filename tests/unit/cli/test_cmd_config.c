@@ -121,13 +121,52 @@ static void wrong_use_is_explained(void **state)
     assert_int_equal(run("docs", "man", "more"), 2);
 }
 
+static void routes_are_shown_as_they_will_be(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/sluice-test-XXXXXX";
+    static const char yaml[] = "routes:\n"
+                               "  - topics: [a, b]\n"
+                               "    sink: \"null://u:hunter2@h\"\n"
+                               "    batch: 7\n"
+                               "  - {topics: \"*\", sink: \"null:\", retry_max: 1m}\n";
+    int fd = mkstemp(path);
+    assert_int_equal(write(fd, yaml, sizeof yaml - 1), sizeof yaml - 1);
+    close(fd);
+    setenv("SLUICE_CONFIG", path, 1);
+    assert_int_equal(run("show", "--retry-max=2m", NULL), 0);
+    assert_non_null(strstr(out.text, "\n\nroute 1\n  topics           file          a,b\n"
+                                     "  sink             file          null://u:***@h\n"));
+    assert_non_null(strstr(out.text, "\n  retry_max        flag          2m\n"
+                                     "  batch            file          7\n"
+                                     "  concurrency      default       -\n"));
+    assert_non_null(strstr(out.text, "\n  retry_max        file          1m\n"));
+    assert_null(strstr(out.text, "hunter2"));
+
+    assert_int_equal(run("show", "--json", NULL), 0);
+    assert_null(strstr(out.text, "hunter2"));
+    json_t *all = json_loads(out.text, 0, NULL);
+    const char *topic, *sink, *max;
+    json_t *batch;
+    assert_int_equal(json_unpack(all, "{s:{s:[{s:[ss], s:s}, {s:[s], s:s, s:o}]}}", "routes",
+                                 "value", "topics", &topic, &topic, "sink", &sink, "topics",
+                                 &topic, "retry_max", &max, "batch", &batch),
+                     0);
+    assert_string_equal(sink, "null://u:***@h");
+    assert_string_equal(topic, "*");
+    assert_string_equal(max, "1m");
+    assert_true(json_is_null(batch));
+    json_decref(all);
+    unlink(path);
+}
+
 int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, setup)
     const struct CMUnitTest tests[] = {
         TEST(show_says_where_values_come_from), TEST(show_has_json),
         TEST(check_says_ok_or_what_is_wrong),   TEST(docs_need_no_settings),
-        TEST(wrong_use_is_explained),
+        TEST(wrong_use_is_explained),           TEST(routes_are_shown_as_they_will_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

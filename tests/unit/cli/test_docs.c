@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/docs.h"
+#include "lib/settings_routes.h"
 
 #include "unit/unit.h"
 
@@ -65,6 +66,52 @@ static void the_sample_file_is_all_comments(void **state)
     sl_docs_yaml(&out);
     for (const char *p = out.p; *p; p = strchr(p, '\n') + 1)
         assert_true(*p == '#' || *p == '\n');
+}
+
+/* Without its comment signs it is a file that can be read. */
+static void so_can_its_routes(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/sluice-test-XXXXXX";
+    sl_settings s;
+    sl_err err = { 0 };
+    sl_buf yaml = { 0 };
+
+    sl_docs_yaml(&out);
+    const char *p = strstr(out.p, "\n# routes:\n");
+    assert_non_null(p);
+    for (p++; strncmp(p, "# ", 2) == 0; p = strchr(p, '\n') + 1)
+        sl_buf_printf(&yaml, "%.*s\n", (int)strcspn(p + 2, "\n"), p + 2);
+    save(path, yaml.p);
+    sl_settings_init(&s);
+    if (sl_settings_load_file(&s, path, &err) != SL_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(s.route_count, 2);
+    assert_int_equal(sl_settings_check(&s, &err), SL_OK);
+    sl_settings_fini(&s);
+    sl_buf_fini(&yaml);
+    unlink(path);
+}
+
+static void every_text_names_every_field_of_a_route(void **state)
+{
+    (void)state;
+    static void (*const texts[])(sl_buf *) = { sl_docs_yaml, sl_docs_markdown, sl_docs_man };
+    static const char *const forms[][2] = { { "\n#   ", ": " },
+                                            { "| `", "` | `" },
+                                            { "\n*", "*: " } };
+    char name[128];
+
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        sl_buf_reset(&out);
+        texts[i](&out);
+        const char *routes = strstr(out.p, i == 1 ? "field of a route" : "routes:\n");
+        assert_non_null(routes);
+        for (const sl_opt *o = sl_route_table; o->name; o++) {
+            snprintf(name, sizeof name, "%s%s%s", forms[i][0], o->name, forms[i][1]);
+            assert_true(strstr(routes, name) || (i == 2 && strchr(o->name, '_')));
+        }
+    }
 }
 
 static void every_text_names_every_setting(void **state)
@@ -142,6 +189,8 @@ int main(void)
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(the_sample_file_can_be_read),
+        TEST(so_can_its_routes),
+        TEST(every_text_names_every_field_of_a_route),
         TEST(the_sample_file_is_all_comments),
         TEST(every_text_names_every_setting),
         TEST(markup_is_guarded),

@@ -18,6 +18,7 @@ typedef struct things {
     char *url;
     int choice;
     sl_opt_map map;
+    sl_opt_list list;
 } things;
 
 #define AT(member) offsetof(things, member)
@@ -35,6 +36,7 @@ static const sl_opt table[] = {
     { "url", SL_OPT_TEXT, AT(url), NULL, 0, 0, SL_OPT_SECRET, "URL", "A secret URL." },
     { "choice", SL_OPT_CHOICE, AT(choice), "two", 0, 0, 0, "one|two|three", "A choice." },
     { "map", SL_OPT_MAP, AT(map), NULL, 0, 0, 0, "A=B,...", "A map." },
+    { "list", SL_OPT_LIST, AT(list), NULL, 0, 0, 0, "A,B,...", "A list." },
     { .name = NULL },
 };
 
@@ -409,6 +411,18 @@ static void passwords_are_masked(void **state)
     }
 }
 
+static void lists_grow_and_are_shown(void **state)
+{
+    (void)state;
+    shows("list", "");
+    assert_int_equal(set("list", "a"), SL_OK);
+    assert_int_equal(set("list", "x,y"), SL_OK);
+    assert_int_equal(set("list", "z\\"), SL_OK);
+    assert_int_equal(t.list.count, 3);
+    assert_string_equal(t.list.v[1], "x,y");
+    shows("list", "a,x\\,y,z\\\\");
+}
+
 int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
@@ -428,6 +442,7 @@ int main(void)
         TEST(maps_guard_their_marks),
         TEST(secrets_are_not_shown),
         TEST(passwords_are_masked),
+        TEST(lists_grow_and_are_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
