@@ -47,6 +47,11 @@ def count(url, table="outbox", condition="true"):
     return query(url, f"SELECT count(*) FROM {table} WHERE {condition}")[0][0]
 
 
+def untried(url):
+    """Nobody's attempts are used up. With skip-locked a message has one more while it is in somebody's hands."""
+    wait_until(lambda: count(url, condition="attempts > 0") == 0, 10, "no attempt is counted", every=0.001)
+
+
 def ids(path):
     return [d.id for d in read_sink(path)] if os.path.exists(path) else []
 
@@ -154,7 +159,8 @@ def test_what_no_route_wants_waits_for_one(sluice, box, conf, place, strategy):
         before = due()
         wait_until(lambda: due() != before, 10, "another look")
     assert set(ids(place("orders"))) == set(free)
-    assert count(box) == len(messages) - len(free) and count(box, condition="attempts > 0") == 0
+    assert count(box) == len(messages) - len(free)
+    untried(box)
     assert query(box, "SELECT last_error FROM outbox WHERE id = ?", every[1]) == [("no route wants topic 'odd'",)]
     if strategy != "skip-locked":
         assert dict(query(box, "SELECT entity_key, reason FROM outbox_keys WHERE entity_key IN ('k', 'o7')")) == \
@@ -202,7 +208,7 @@ def test_a_sink_that_is_down_stops_no_other(sluice, box, conf, tmp_path, place, 
         wait_until(lambda: count(box, condition="topic = 'b'") == 0, 20, "the other route goes on")
         wait_until(lambda: count(box, condition="topic = 'a' AND last_error IS NOT NULL") > 0, 20, "a is known to wait")
     assert count(box, condition="topic = 'a'") == 150 and len(ids(away / "a")) == 1
-    assert count(box, condition="attempts > 0") == 0  # an outage is no message's fault
+    untried(box)
     away.rename(folder)
     wait_until(lambda: count(box) == 0, 60, "it is up again, and all is delivered")
     stop(node)
