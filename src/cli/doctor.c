@@ -187,7 +187,7 @@ void sl_findings_print(const sl_findings *all, size_t width, FILE *out)
     fill_wide(&t, all);
     if (width && sl_table_width(&t) > width) {
         fill_narrow(&t, all, NARROWEST);
-        size_t taken = sl_table_width(&t) - NARROWEST;
+        size_t taken = sl_table_width(&t) - sl_table_column_width(&t, 2);
         fill_narrow(&t, all, width > taken + NARROWEST ? width - taken : NARROWEST);
     }
     sl_table_print(&t, out);
