@@ -48,6 +48,7 @@ static sl_rc settle(guard_claim *c, const sl_call *done, size_t dones, size_t *l
     sl_call fence = { .stmt = sl_db_stmt(c->keyed.db, "guard/fence"), .in = in };
     sl_ordered_how how = {
         .sent = "guard/sent",
+        .keep = c->keyed.conf.keep ? "guard/keep" : NULL,
         .fence = &fence,
         .fenced = (int64_t)c->ours.count,
         .done = done,
@@ -409,6 +410,8 @@ static sl_rc guard_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl
     sl_rc rc = sl_keyed_open(&c->keyed, db, conf, true, err);
     if (rc == SL_OK)
         rc = rehearse(db, err);
+    if (rc == SL_OK && conf->keep)
+        rc = sl_ordered_rehearse_keep(db, "guard/keep", err);
     if (rc == SL_OK)
         *out = &c->base;
     else

@@ -216,6 +216,7 @@ static sl_rc settle(lanes_claim *c, size_t *lost, sl_err *err)
     sl_call fence = { .stmt = sl_db_stmt(c->db, "lanes/fence"), .in = in };
     sl_ordered_how how = {
         .sent = "lanes/sent",
+        .keep = c->conf.keep ? "lanes/keep" : NULL,
         .fence = &fence,
         .fenced = (int64_t)c->uses.count,
         .retry_base_ns = c->conf.retry_base_ns,
@@ -368,7 +369,7 @@ static void lanes_close(sl_claim *base)
 }
 
 /* Runs everything once on nothing. */
-static sl_rc rehearse(sl_db *db, sl_err *err)
+static sl_rc rehearse(sl_db *db, bool keep, sl_err *err)
 {
     int64_t none;
     sl_val no = sl_ints(&none, 0);
@@ -382,6 +383,8 @@ static sl_rc rehearse(sl_db *db, sl_err *err)
         { .stmt = sl_db_stmt(db, "lanes/fence"), .in = take_in }
     };
     sl_rc rc = db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
+    if (rc == SL_OK && keep)
+        rc = sl_ordered_rehearse_keep(db, "lanes/keep", err);
     return rc == SL_OK ? sl_ordered_rehearse(db, err) : rc;
 }
 
@@ -391,7 +394,7 @@ static sl_rc lanes_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl
     *c = (lanes_claim){ .base = { &sl_claim_lanes }, .db = db, .conf = *conf };
     if (conf->lanes) /* it outlives connections */
         sl_tickets_doubt(sl_lanes_tickets(conf->lanes));
-    sl_rc rc = rehearse(db, err);
+    sl_rc rc = rehearse(db, conf->keep, err);
     if (rc == SL_OK)
         *out = &c->base;
     else

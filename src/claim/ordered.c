@@ -125,7 +125,7 @@ sl_rc sl_ordered_due_row(void *ctx, const sl_val *cols, sl_err *err)
 /* The statements to run, with room for their parameters. */
 typedef struct plan {
     sl_call calls[16];
-    sl_val in[10][3];
+    sl_val in[12][3];
     size_t n, used;
 } plan;
 
@@ -176,6 +176,15 @@ static void add_bury(plan *p, sl_db *db, const sl_group *g)
     add_ids(p, db, "ordered/sent", g->ids, g->n);
 }
 
+/* Copied before they are deleted, by whatever statement. */
+static void add_keep(plan *p, sl_db *db, const char *stmt, const sl_group *g)
+{
+    sl_val *in = add(p, db, stmt);
+    in[0] = sl_ints(g->ids, g->n);
+    in[1] = sl_ints(g->epochs, g->n);
+    in[2] = sl_ints(g->lanes, g->n);
+}
+
 static int falling(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a;
@@ -198,6 +207,8 @@ static sl_rc write_all(sl_db *db, sl_ordered *o, const sl_groups *g, const sl_or
                        sl_err *err)
 {
     plan p = { .n = 0 };
+    if (how->keep && g->sent.n)
+        add_keep(&p, db, "ordered/keep", &g->sent);
     add_ids(&p, db, "ordered/sent", g->sent.ids, g->sent.n);
     if (g->retry.n)
         add_retry(&p, db, &g->retry);
@@ -217,15 +228,18 @@ static sl_rc write_all(sl_db *db, sl_ordered *o, const sl_groups *g, const sl_or
     return rc;
 }
 
-/* Only deletions: one statement, which checks the epochs itself. */
+/* Only deletions: one statement, which checks the epochs itself, and so does the one that copies before it. */
 static sl_rc write_sent(sl_db *db, const sl_groups *g, const sl_ordered_how *how, size_t *lost,
                         sl_err *err)
 {
     plan p = { .n = 0 };
-    bool tx = how->in_transaction || how->dones + (g->sent.n > 0) > 1;
+    bool keep = how->keep && g->sent.n;
+    bool tx = how->in_transaction || keep || how->dones + (g->sent.n > 0) > 1;
     size_t sent_at = SIZE_MAX;
     if (tx && !how->in_transaction)
         add_tx(&p, db, "tx/begin");
+    if (keep)
+        add_keep(&p, db, how->keep, &g->sent);
     if (g->sent.n) {
         sent_at = p.n;
         sl_val *in = add(&p, db, how->sent);
@@ -286,6 +300,17 @@ static sl_rc read_any(void *ctx, const sl_val *cols, sl_err *err)
 sl_rc sl_ordered_peek(sl_db *db, const char *stmt, const sl_val *in, bool *any, sl_err *err)
 {
     return sl_db_run1(db, stmt, in, read_any, any, NULL, err);
+}
+
+sl_rc sl_ordered_rehearse_keep(sl_db *db, const char *own, sl_err *err)
+{
+    plan p = { .n = 0 };
+    sl_group none = { 0 };
+    add_tx(&p, db, "tx/begin");
+    add_keep(&p, db, "ordered/keep", &none);
+    add_keep(&p, db, own, &none);
+    add_tx(&p, db, "tx/commit");
+    return db->ops->run(db, p.calls, p.n, err);
 }
 
 sl_rc sl_ordered_rehearse(sl_db *db, sl_err *err)

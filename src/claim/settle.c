@@ -5,11 +5,12 @@
 
 /* The statements to run, with room for their parameters. */
 typedef struct plan {
-    sl_call calls[8];
-    sl_val in[6][5];
+    sl_call calls[10];
+    sl_val in[8][5];
     size_t n, used;
-    size_t expected;     /* rows that should be touched; what is missing was lost */
-    const sl_call *copy; /* to the dead letters: counted when the same rows are deleted */
+    size_t expected;  /* rows that should be touched; what is missing was lost */
+    size_t copies[2]; /* calls that copy: counted when the same rows are deleted */
+    size_t copies_count;
 } plan;
 
 static void add_call(plan *p, sl_db *db, const char *stmt, const sl_group *g)
@@ -30,14 +31,27 @@ static void add_retry(plan *p, sl_db *db, const sl_group *g, bool attempt_counte
     in[4] = sl_int(attempt_counted ? 0 : 1);
 }
 
-/* Copy, then delete; the copy locks the rows. */
+/* What was added last copies the rows that the next call deletes; it locks them. */
+static void is_copy(plan *p, const sl_group *g)
+{
+    p->copies[p->copies_count++] = p->n - 1;
+    p->expected -= g->n;
+}
+
+/* Copy, then delete. */
+static void add_keep(plan *p, sl_db *db, const sl_group *g, bool attempt_counted)
+{
+    add_call(p, db, "settle/keep", g);
+    p->in[p->used - 1][2] = sl_int(attempt_counted ? 0 : 1);
+    is_copy(p, g);
+}
+
 static void add_bury(plan *p, sl_db *db, const sl_group *g, bool attempt_counted)
 {
     add_call(p, db, "settle/bury", g);
     p->in[p->used - 1][2] = sl_texts(g->reasons, g->n);
     p->in[p->used - 1][3] = sl_int(attempt_counted ? 0 : 1);
-    p->copy = &p->calls[p->n - 1];
-    p->expected -= g->n;
+    is_copy(p, g);
     add_call(p, db, "settle/sent", g);
 }
 
@@ -54,6 +68,8 @@ static void make_plan(plan *p, sl_db *db, const sl_groups *all, const sl_settle_
 
     if (any && !how->in_transaction)
         add_tx(p, db, "tx/begin");
+    if (all->sent.n && how->keep)
+        add_keep(p, db, &all->sent, how->attempt_counted);
     if (all->sent.n)
         add_call(p, db, "settle/sent", &all->sent);
     if (all->retry.n)
@@ -81,17 +97,21 @@ sl_rc sl_settle_write(sl_db *db, sl_batch *b, const sl_settle_how *how, size_t *
         return rc;
     size_t touched = 0;
     for (size_t i = 0; i < p.n; i++)
-        if (p.calls[i].in && &p.calls[i] != p.copy)
+        if (p.calls[i].in)
             touched += (size_t)p.calls[i].affected;
+    for (size_t i = 0; i < p.copies_count; i++)
+        touched -= (size_t)p.calls[p.copies[i]].affected;
     *lost = p.expected > touched ? p.expected - touched : 0;
     return SL_OK;
 }
 
-sl_rc sl_settle_rehearse(sl_db *db, sl_err *err)
+sl_rc sl_settle_rehearse(sl_db *db, bool keep, sl_err *err)
 {
     sl_group none = { 0 };
     plan p = { .n = 0 };
     add_tx(&p, db, "tx/begin");
+    if (keep)
+        add_keep(&p, db, &none, true);
     add_retry(&p, db, &none, true);
     add_bury(&p, db, &none, true);
     add_call(&p, db, "settle/release", &none);

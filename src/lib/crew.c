@@ -5,6 +5,7 @@
 #include "core/mem.h"
 #include "lib/conf.h"
 #include "lib/idle.h"
+#include "lib/sent.h"
 #include "lib/wake.h"
 
 #include <assert.h>
@@ -32,6 +33,8 @@ struct sl_crew {
     char *node;
     sl_member *member;
     sl_idle *idle;
+    sl_janitor *janitor;
+    bool kept;   /* delivered messages may be there that nobody keeps any more */
     bool notify; /* wake: notify, and it works */
     sl_sink_maker make;
     void *make_ctx;
@@ -341,9 +344,24 @@ static sl_rc rehearse(sl_crew *crew, int wake_fd, sl_err *err)
 {
     session s;
     sl_rc rc = session_open(&s, &crew->workers[0], wake_fd, err);
-    if (rc == SL_OK)
-        session_close(&s);
+    if (rc != SL_OK)
+        return rc;
+    rc = crew->settings->retention_ns > 0 ? sl_sent_rehearse(s.db, err)
+                                          : sl_sent_any(s.db, &crew->kept, err);
+    session_close(&s);
     return rc;
+}
+
+/* ---- Chores ---- */
+
+static sl_rc start_janitor(sl_crew *crew, sl_err *err)
+{
+    sl_janitor_conf conf = { .settings = crew->settings,
+                             .names = &crew->names,
+                             .log = crew->log };
+    if (crew->settings->retention_ns > 0 || crew->kept)
+        conf.chores[conf.count++] = sl_sent_chore(crew->settings);
+    return sl_janitor_start(&crew->janitor, &conf, err);
 }
 
 static sl_rc start_threads(sl_crew *crew, sl_err *err)
@@ -369,6 +387,7 @@ sl_rc sl_crew_start(sl_crew **out, const sl_settings *settings, sl_sink_maker ma
     crew->make_ctx = make_ctx;
     crew->stop = stop;
     crew->log = log;
+    crew->kept = rehearse_fd < 0; /* else the rehearsal looks */
     crew->idle = sl_idle_new(crew->count);
     sl_rc rc = crew->idle && sl_stop_init(&crew->ended)
                    ? sl_conf_names(&crew->names, settings, err)
@@ -384,6 +403,8 @@ sl_rc sl_crew_start(sl_crew **out, const sl_settings *settings, sl_sink_maker ma
         rc = SL_OK;
     }
     if (rc == SL_OK)
+        rc = start_janitor(crew, err);
+    if (rc == SL_OK)
         rc = start_threads(crew, err);
     if (rc == SL_OK)
         *out = crew;
@@ -397,6 +418,8 @@ sl_rc sl_crew_wait(sl_crew *crew, sl_err *err)
     for (size_t i = 0; i < crew->started; i++)
         pthread_join(crew->workers[i].thread, NULL);
     crew->started = 0;
+    sl_janitor_end(crew->janitor);
+    crew->janitor = NULL;
     if (crew->failed.rc == SL_OK)
         return SL_OK;
     *err = crew->failed;

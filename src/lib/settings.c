@@ -75,6 +75,10 @@ const sl_opt sl_settings_table[] = {
     { "retry_max", SL_OPT_TIME, AT(retry_max_ns), "5m", SL_MS, 30 * 86400 * SL_SEC,
       SL_OPT_RELOAD | SL_FOR_RUN | SL_FOR_PULL, "TIME",
       "The longest delay between two deliveries of a message." },
+    { "retention", SL_OPT_TIME, AT(retention_ns), "0s", 0, 10 * 365 * 86400 * SL_SEC,
+      SL_OPT_RELOAD | SL_FOR_RUN | SL_FOR_PULL, "TIME",
+      "How long delivered messages are kept, for `sluice resend`; 0s: not at all. The same for "
+      "all nodes." },
     { "node", SL_OPT_TEXT, AT(node), NULL, 1, 0, SL_FOR_RUN | SL_FOR_PULL, "NAME",
       "This node's name in logs and leases; host name and process id by default." },
     { "drain", SL_OPT_BOOL, AT(drain), "false", 0, 0, SL_FOR_RUN, NULL,

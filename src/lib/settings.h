@@ -47,6 +47,7 @@ typedef struct sl_settings {
     int64_t poll_ns;
     int64_t retry_base_ns;
     int64_t retry_max_ns;
+    int64_t retention_ns; /* 0: delivered messages are not kept */
     char *node;
     bool drain;
 

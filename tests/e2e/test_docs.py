@@ -79,6 +79,8 @@ def test_grants_are_enough(roles):
     for flags in CLAIMS:
         roles.run("relay", "run", "--sink", "null:", "--drain", *flags)
         query(roles.url_of("producer"), INSERT)
+    roles.run("relay", "run", "--sink", "null:", "--drain", "--retention", "1h")
+    query(roles.url_of("producer"), INSERT)
     status = json.loads(roles.run("viewer", "status", "--json").stdout)
     assert (status["total"], status["dead"]) == (1, 1)
     for role in ("viewer", "operator"):
@@ -106,6 +108,7 @@ def works(roles):
     good = not roles.run("producer", "push", "--topic", "t", "x", check=False).returncode
     for flags in CLAIMS:
         good = good and not roles.run("relay", "run", "--sink", "null:", "--drain", *flags, check=False).returncode
+    good = good and not roles.run("relay", "run", "--sink", "null:", "--drain", "--retention", "1h", check=False).returncode
     query(roles.url, "INSERT INTO outbox_dead (id, topic, event_type, payload, content_type, attempts, epoch)"
                      " VALUES (1, 't', '', '', '', 1, 0)")
     for args in (["list"], ["resend", "--all", "--yes"]):

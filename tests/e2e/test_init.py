@@ -34,7 +34,7 @@ def catalogue(pg, url):
 
 def all_of(table):
     """The table and its side tables."""
-    return sorted([table, *(f"{table}_{side}" for side in ("claims", "dead", "keys", "lanes", "meta", "nodes"))])
+    return sorted([table, *(f"{table}_{side}" for side in ("claims", "dead", "keys", "lanes", "meta", "nodes", "sent"))])
 
 
 def tables(url):

@@ -72,7 +72,7 @@ def test_every_setting_in_every_place(sluice, conf):
     values = {"db": "sqlite:other.db", "table": "other", "columns": "topic=t", "lanes": "7", "connect_timeout": "3s",
               "statement_timeout": "7s", "sink": "null:", "strategy": "skip-locked", "assign": "static", "static_lanes": "0-3",
               "hold": "transaction", "workers": "9", "batch": "11", "batch_bytes": "3M", "lease": "13s", "wake": "poll",
-              "poll": "17ms", "retry_base": "19ms", "retry_max": "23s",
+              "poll": "17ms", "retry_base": "19ms", "retry_max": "23s", "retention": "29m",
               "node": "me", "drain": "true", "log_format": "json", "log_level": "debug"}
     defaults = shown(sluice)
     assert set(values) == set(defaults), "a new setting belongs into this list"

@@ -75,6 +75,36 @@ static void each_verdict_has_its_statement(void **state)
     assert_int_equal(lost, 0);
 }
 
+/* Copied before they go; what is copied counts where it is deleted. */
+static void what_is_kept_is_copied_first(void **state)
+{
+    (void)state;
+    sl_settle_how how = leased;
+    how.keep = true;
+    add(SL_SENT, -1, SL_NONE);
+    add(SL_DEAD, -1, SL_STR("no"));
+    add(SL_SENT, -1, SL_NONE);
+    write_with(&how);
+    said("tx/begin settle/keep({1,3},{10,30},0) settle/sent({1,3},{10,30}) "
+         "settle/bury({2},{20},{'no'},0) settle/sent({2},{20}) tx/commit");
+    assert_int_equal(lost, 0);
+    db.lossy = "settle/keep";
+    db.missing = 1;
+    write_with(&how);
+    assert_int_equal(lost, 0);
+    db.lossy = "settle/sent";
+    write_with(&how);
+    assert_int_equal(lost, 2); /* one of each */
+    how = locked;
+    how.keep = true;
+    sl_batch_reset(&batch);
+    fakedb_said(&db);
+    add(SL_SENT, -1, SL_NONE);
+    db.lossy = NULL;
+    write_with(&how);
+    said("settle/keep({1},{10},1) settle/sent({1},{10}) tx/commit");
+}
+
 /* The commit lets go of what was only locked; and the attempt is counted now, if it was made.
  */
 static void in_a_transaction_only_the_rest_is_written(void **state)
@@ -229,12 +259,15 @@ static void a_failure_is_passed_on(void **state)
 static void the_rehearsal_runs_all_on_nothing(void **state)
 {
     (void)state;
-    assert_int_equal(sl_settle_rehearse(&db.base, &err), SL_OK);
+    assert_int_equal(sl_settle_rehearse(&db.base, false, &err), SL_OK);
     said("tx/begin settle/retry({},{},{},{},0) settle/bury({},{},{},0) settle/sent({},{}) "
          "settle/release({},{}) tx/commit");
+    assert_int_equal(sl_settle_rehearse(&db.base, true, &err), SL_OK);
+    assert_true(strncmp(fakedb_said(&db), "tx/begin settle/keep({},{},0) settle/retry", 42) ==
+                0);
     db.fail_at = 1;
     db.rc = SL_OPERATOR;
-    assert_int_equal(sl_settle_rehearse(&db.base, &err), SL_OPERATOR);
+    assert_int_equal(sl_settle_rehearse(&db.base, true, &err), SL_OPERATOR);
 }
 
 int main(void)
@@ -242,6 +275,7 @@ int main(void)
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(each_verdict_has_its_statement),
+        TEST(what_is_kept_is_copied_first),
         TEST(in_a_transaction_only_the_rest_is_written),
         TEST(nothing_to_write_is_no_round_trip),
         TEST(an_open_transaction_is_always_ended),
