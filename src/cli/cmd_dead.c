@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `sluice dead`: what is wanted, whether it may be done, and what became of it. How it is done is in cli/dead.h, how it
  * looks in cli/dead_print.h. */
+#include "cli/ask.h"
 #include "cli/cli.h"
 #include "cli/dead.h"
 #include "cli/dead_print.h"
@@ -13,7 +14,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 100000, STAYS_SHOWN = 10 };
+enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 100000, MISSING_SHOWN = 10 };
 #define AGE_MAX_NS (INT64_C(100) * 365 * 86400 * SL_SEC)
 
 typedef struct dead_flags {
@@ -98,8 +99,7 @@ typedef struct work {
     size_t missing; /* of those that were named */
     sl_dead_job job;
     sl_progress progress;
-    sl_buf stays; /* a line each, of the first of them */
-    size_t stays_count;
+    sl_notes stays;
 } work;
 
 static const char *plural(size_t n)
@@ -110,12 +110,9 @@ static const char *plural(size_t n)
 static void note_stay(void *ctx, int64_t dead_id, const char *why)
 {
     work *w = ctx;
-    if (w->stays_count++ >= STAYS_SHOWN)
-        return;
-    sl_buf_printf(&w->stays, "dead letter %lld stays: ", (long long)dead_id);
-    for (; *why; why++) /* an idempotency key may hold what a terminal would obey */
-        sl_buf_putc(&w->stays, (unsigned char)*why < ' ' || *why == 0x7f ? '?' : *why);
-    sl_buf_putc(&w->stays, '\n');
+    char head[64];
+    snprintf(head, sizeof head, "dead letter %lld stays", (long long)dead_id);
+    sl_notes_add(&w->stays, head, why);
 }
 
 static void note_step(void *ctx, size_t seen)
@@ -127,24 +124,12 @@ static void note_step(void *ctx, size_t seen)
 static void note_missing(work *w, const int64_t *ids, size_t n)
 {
     int64_t *missing = sl_alloc((n + 1) * sizeof *missing);
-    w->missing = sl_dead_missing(&w->refs, ids, n, missing);
-    for (size_t i = 0; i < w->missing && i < STAYS_SHOWN; i++)
+    w->missing = sl_refs_missing(&w->refs, ids, n, missing);
+    for (size_t i = 0; i < w->missing && i < MISSING_SHOWN; i++)
         fprintf(stderr, "there is no dead letter %lld\n", (long long)missing[i]);
-    if (w->missing > STAYS_SHOWN)
-        fprintf(stderr, "... and %zu more\n", w->missing - STAYS_SHOWN);
+    if (w->missing > MISSING_SHOWN)
+        fprintf(stderr, "... and %zu more\n", w->missing - MISSING_SHOWN);
     free(missing);
-}
-
-/* Yes or no, from the terminal. */
-static bool ask(const work *w)
-{
-    char answer[16] = "";
-    fprintf(stderr, "%s %s? [y/N] ", w->resend ? "resend" : "drop",
-            w->refs.count == 1 ? "it" : "them");
-    fflush(stderr);
-    if (!fgets(answer, sizeof answer, stdin))
-        fputc('\n', stderr);
-    return answer[0] == 'y' || answer[0] == 'Y';
 }
 
 static void announce(const work *w)
@@ -164,9 +149,7 @@ static void summarise(const work *w)
         printf(", %zu had gone meanwhile", w->job.gone);
     printf("\n");
     fflush(stdout);
-    fputs(sl_buf_text(&w->stays), stderr);
-    if (w->stays_count > STAYS_SHOWN)
-        fprintf(stderr, "... and %zu more\n", w->stays_count - STAYS_SHOWN);
+    sl_notes_print(&w->stays, stderr);
 }
 
 /* What was done stays done, also when the rest failed. */
@@ -200,7 +183,7 @@ static sl_rc confirm_and_act(work *w, sl_db *db, sl_err *err)
     announce(w);
     if (own->dry_run)
         return SL_OK;
-    if (!own->yes && !ask(w))
+    if (!own->yes && !sl_ask(w->resend ? "resend" : "drop", w->refs.count))
         return sl_fail(err, SL_OPERATOR, "nothing was %s", w->resend ? "resent" : "dropped");
     return act(w, db, err);
 }
@@ -226,8 +209,8 @@ static sl_rc move(const sl_cli *cli, sl_db *db, const wish *x, sl_err *err)
                      "%zu of %zu dead letters were not there\nhint: the first column of "
                      "'sluice dead list' names them",
                      w.missing, x->id_count);
-    sl_dead_refs_fini(&w.refs);
-    sl_buf_fini(&w.stays);
+    sl_refs_fini(&w.refs);
+    sl_notes_fini(&w.stays);
     return rc;
 }
 

@@ -29,7 +29,8 @@ enum {
     SL_OPT_RELOAD = 1 << 0, /* HUP applies a new value; others need a restart */
     SL_OPT_SECRET = 1 << 1, /* masked wherever settings are shown */
     SL_OPT_CLI_ONLY =
-        1 << 2 /* a flag of one command: not in the file, not in the environment */
+        1 << 2,          /* a flag of one command: not in the file, not in the environment */
+    SL_OPT_LIST = 1 << 3 /* TEXT that may be given several times: joined by commas */
 };
 
 typedef struct sl_opt {
