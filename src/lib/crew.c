@@ -6,6 +6,7 @@
 #include "lib/conf.h"
 #include "lib/idle.h"
 #include "lib/sent.h"
+#include "lib/vacuum.h"
 #include "lib/wake.h"
 
 #include <assert.h>
@@ -34,6 +35,7 @@ struct sl_crew {
     sl_member *member;
     sl_idle *idle;
     sl_janitor *janitor;
+    sl_vacuum vacuum;
     bool kept;   /* delivered messages may be there that nobody keeps any more */
     bool notify; /* wake: notify, and it works */
     sl_sink_maker make;
@@ -354,6 +356,13 @@ static sl_rc rehearse(sl_crew *crew, int wake_fd, sl_err *err)
 
 /* ---- Chores ---- */
 
+static int64_t written(void *ctx)
+{
+    int64_t sent, failed;
+    member_counts(ctx, &sent, &failed);
+    return sent + failed;
+}
+
 static sl_rc start_janitor(sl_crew *crew, sl_err *err)
 {
     sl_janitor_conf conf = { .settings = crew->settings,
@@ -361,6 +370,8 @@ static sl_rc start_janitor(sl_crew *crew, sl_err *err)
                              .log = crew->log };
     if (crew->settings->retention_ns > 0 || crew->kept)
         conf.chores[conf.count++] = sl_sent_chore(crew->settings);
+    crew->vacuum = (sl_vacuum){ .written = written, .ctx = crew };
+    conf.chores[conf.count++] = sl_vacuum_chore(&crew->vacuum);
     return sl_janitor_start(&crew->janitor, &conf, err);
 }
 

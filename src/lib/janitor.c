@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <pthread.h>
 
-/* A chore may take this part of the time, and its transactions together that part of the chore's. */
-enum { PASS_COST = 10, BATCH_COST = 4 };
+/* A chore may take this part of the time, and its transactions this part of the chore's. */
+enum { PASS_COST = 4, BATCH_COST = 4 };
 #define YIELD_MIN_NS (5 * SL_MS)
 #define YIELD_MAX_NS (2 * SL_SEC)
 #define FAILED_BASE_NS (SL_SEC)
@@ -18,7 +18,9 @@ enum { PASS_COST = 10, BATCH_COST = 4 };
 struct sl_janitor {
     sl_janitor_conf conf;
     int64_t due_ns[SL_CHORES_MAX];
-    unsigned failures; /* in a row */
+    int64_t rows[SL_CHORES_MAX]; /* of the last run */
+    bool due[SL_CHORES_MAX];     /* in this pass */
+    unsigned failures;           /* in a row */
     sl_stop stop;
     pthread_t thread;
 };
@@ -36,17 +38,33 @@ static sl_rc do_chore(sl_janitor *j, size_t i, sl_db *db, sl_err *err)
 {
     const sl_chore *c = &j->conf.chores[i];
     char count[24];
-    int64_t rows = 0;
+    int64_t *rows = &j->rows[i];
     int64_t began_ns = sl_now_ns();
-    sl_rc rc = c->run(db, j->conf.settings, &j->stop, &rows, err);
+    *rows = 0;
+    sl_rc rc = c->run(db, j->conf.settings, &j->stop, rows, err);
     int64_t now_ns = sl_now_ns();
     int64_t rest_ns = (now_ns - began_ns) * (PASS_COST - 1);
     j->due_ns[i] = now_ns + (rest_ns > c->every_ns ? rest_ns : c->every_ns);
-    snprintf(count, sizeof count, "%lld", (long long)rows);
-    if (rows > 0)
+    snprintf(count, sizeof count, "%lld", (long long)*rows);
+    if (*rows > 0)
         sl_log_line(j->conf.log, SL_LOG_DEBUG, "chore done", "chore", c->name, "rows", count,
                     NULL);
     return rc == SL_OK ? SL_OK : sl_fail_in(err, "%s", c->name);
+}
+
+/* How many chores are due now. */
+static size_t look(sl_janitor *j)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < j->conf.count; i++) {
+        const sl_chore *c = &j->conf.chores[i];
+        bool time = sl_now_ns() >= j->due_ns[i];
+        j->due[i] = time && (!c->due || c->due(c->ctx, j->rows[i]));
+        if (time && !j->due[i])
+            j->due_ns[i] = sl_now_ns() + c->every_ns;
+        count += j->due[i];
+    }
+    return count;
 }
 
 /* Every chore that is due, over one connection. */
@@ -56,7 +74,7 @@ static sl_rc pass(sl_janitor *j, sl_err *err)
     sl_rc rc =
         sl_conf_open_db(&db, j->conf.settings, j->conf.names, false, j->stop.fd_now, err);
     for (size_t i = 0; rc == SL_OK && i < j->conf.count; i++)
-        if (sl_now_ns() >= j->due_ns[i] && sl_stop_level_of(&j->stop) == SL_GO)
+        if (j->due[i] && sl_stop_level_of(&j->stop) == SL_GO)
             rc = do_chore(j, i, db, err);
     sl_db_close(db);
     return rc;
@@ -86,6 +104,8 @@ static void *janitor_main(void *arg)
     sl_janitor *j = arg;
     do {
         sl_err err = { 0 };
+        if (look(j) == 0)
+            continue;
         sl_rc rc = pass(j, &err);
         if (sl_stop_level_of(&j->stop) != SL_GO)
             break;

@@ -19,6 +19,10 @@ typedef struct sl_chore {
     /* In small transactions, with pauses between them (sl_janitor_yield). *rows: how many were touched. */
     SL_CHECK sl_rc (*run)(sl_db *db, const sl_settings *s, sl_stop *stop, int64_t *rows,
                           sl_err *err);
+    /* NULL, or asked when its time has come, without a connection: is there anything to do? `rows` is what the last run
+     * told, at first 0. */
+    bool (*due)(void *ctx, int64_t rows);
+    void *ctx;
 } sl_chore;
 
 enum { SL_CHORES_MAX = 8 };

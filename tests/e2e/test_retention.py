@@ -210,3 +210,20 @@ def test_the_purge_does_not_wait_for_a_slow_sink(sluice, box, tmp_path):
         wait_until(lambda: count(box) == 0, 30, "what was old is gone")
         assert count(box, "outbox") == 20
     wait_until(lambda: count(box) == 20, 30, "they are delivered, and kept")
+
+
+def test_a_busy_node_vacuums(sluice, pgdb, tmp_path):
+    """By itself, where autovacuum has not come; and not while little goes through."""
+    sluice.run("init", db=pgdb)
+    query(pgdb, "ALTER TABLE outbox SET (autovacuum_enabled = false)")
+
+    def vacuums():
+        return query(pgdb, "SELECT vacuum_count FROM pg_stat_all_tables WHERE relname = 'outbox'")[0][0]
+    start(sluice, pgdb, f"{tmp_path}/out")
+    for _ in range(9):
+        commit(pgdb, 1000)
+    wait_until(lambda: count(pgdb, "outbox") == 0, 60, "delivered")
+    assert vacuums() == 0
+    for _ in range(2):
+        commit(pgdb, 1000)
+    wait_until(vacuums, 60, "a vacuum")

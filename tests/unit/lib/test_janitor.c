@@ -72,6 +72,16 @@ static sl_rc dust(sl_db *db, const sl_settings *s, sl_stop *stop, int64_t *rows,
     return SL_OK;
 }
 
+static _Atomic int asked;
+
+/* Every third time; and told what the last run said. */
+static bool wanted(void *ctx, int64_t rows)
+{
+    if (ctx != &asked || rows != (runs ? 7 : 0))
+        failing = 1000;
+    return ++asked % 3 == 0;
+}
+
 static void start(int64_t every_ns, size_t count)
 {
     sl_janitor_conf conf = { .settings = &settings,
@@ -107,6 +117,28 @@ static void chores_are_done_at_once_and_again(void **state)
     start(SL_MS, 2);
     expect_soon(&runs, 4);
     assert_int_equal(others, 1); /* each at its own time */
+}
+
+/* Without anything to do there is no connection, either. */
+static void a_chore_may_say_that_there_is_nothing_to_do(void **state)
+{
+    (void)state;
+    sl_janitor_conf conf = { .settings = &settings,
+                             .names = &t.names,
+                             .log = &log_,
+                             .chores = { { .name = "sweeping",
+                                           .every_ns = SL_MS,
+                                           .run = sweep,
+                                           .due = wanted,
+                                           .ctx = &asked } },
+                             .count = 1 };
+    asked = 0;
+    assert_int_equal(sl_janitor_start(&janitor, &conf, &err), SL_OK);
+    expect_soon(&runs, 3);
+    sl_janitor_end(janitor);
+    janitor = NULL;
+    assert_int_equal(runs, asked / 3);
+    assert_int_equal(warnings, 0);
 }
 
 /* In the middle of a chore, and between two. */
@@ -184,6 +216,7 @@ static int on(const char *name)
     const struct CMUnitTest tests[] = {
         TEST(without_a_chore_there_is_nobody),
         TEST(chores_are_done_at_once_and_again),
+        TEST(a_chore_may_say_that_there_is_nothing_to_do),
         TEST(it_stops_at_once),
         TEST(a_failure_is_told_once_and_tried_again),
         TEST(a_lost_connection_is_no_end),
