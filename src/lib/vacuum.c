@@ -3,8 +3,8 @@
 
 #include "core/clock.h"
 
-enum { STEP = 10000, STEP_MAX = 1000000 };
-#define EVERY_NS (200 * SL_MS)
+enum { STEP = 5000, STEP_MAX = 1000000 };
+#define EVERY_NS (100 * SL_MS)
 
 enum { MAY_NOT = -1 }; /* instead of a number of rows */
 

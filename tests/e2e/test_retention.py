@@ -220,7 +220,7 @@ def test_a_busy_node_vacuums(sluice, pgdb, tmp_path):
     def vacuums():
         return query(pgdb, "SELECT vacuum_count FROM pg_stat_all_tables WHERE relname = 'outbox'")[0][0]
     start(sluice, pgdb, f"{tmp_path}/out")
-    for _ in range(9):
+    for _ in range(4):
         commit(pgdb, 1000)
     wait_until(lambda: count(pgdb, "outbox") == 0, 60, "delivered")
     assert vacuums() == 0

@@ -50,12 +50,12 @@ static void it_is_due_after_many_rows(void **state)
 {
     (void)state;
     assert_false(due(0));
-    deleted = 9999;
+    deleted = 4999;
     assert_false(due(0));
-    deleted = 10000;
+    deleted = 5000;
     assert_true(due(0));
     assert_false(due(0)); /* counted from there */
-    deleted = 20000;
+    deleted = 10000;
     assert_true(due(0));
 }
 
