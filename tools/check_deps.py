@@ -14,14 +14,15 @@ BELOW = {
     "core": [],
     "db": ["core"],
     "format": ["core"],
+    "journal": ["core"],
     "member": ["db", "core"],
     "claim": ["member", "db", "core"],
     "sink": ["format", "core"],
-    "relay": ["claim", "member", "sink", "db", "format", "core"],
-    "lib": ["relay", "claim", "member", "sink", "db", "format", "core"],
-    "node": ["lib", "relay", "claim", "member", "sink", "db", "format", "core"],
-    "web": ["lib", "relay", "claim", "member", "sink", "db", "format", "core"],
-    "cli": ["node", "lib", "relay", "claim", "member", "sink", "db", "format", "core"],
+    "relay": ["claim", "member", "sink", "db", "format", "journal", "core"],
+    "lib": ["relay", "claim", "member", "sink", "db", "format", "journal", "core"],
+    "node": ["lib", "relay", "claim", "member", "sink", "db", "format", "journal", "core"],
+    "web": ["lib", "relay", "claim", "member", "sink", "db", "format", "journal", "core"],
+    "cli": ["node", "lib", "relay", "claim", "member", "sink", "db", "format", "journal", "core"],
 }
 
 # Library headers and the only files or folders (with a slash at the end) that may include them.

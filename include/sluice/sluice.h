@@ -6,6 +6,7 @@
  *   push   sl_push_pg / sl_push_sqlite   on your connection, in your transaction
  *   pull   sl_pull and its batch          acknowledge, retry or bury message by message
  *   run    sl_run                         worker threads call your handler
+ *   inbox  sl_inbox_pg / sl_inbox_sqlite  a receiver handles each message once
  *
  * Every function that can fail returns an sl_rc, which says what to do next, and fills an
  * sl_err, whose text says what happened. Nothing is printed. All types are opaque except
@@ -77,14 +78,15 @@ typedef struct sl_draft {
     const char *type;            /* NULL: '' */
     const char *content_type;    /* NULL: application/json */
     const char *headers;         /* NULL, or a JSON object of strings */
-    const char *idempotency_key; /* NULL, or no two messages in the table carry the same */
+    const char *idempotency_key; /* NULL, or no two messages carry it: idempotency_keep */
     int64_t available_at_us;     /* 0: now; else Unix time in microseconds, not before it */
     void *reserved[4];
 } sl_draft;
 
 typedef struct sl_pushed {
     size_t inserted;
-    size_t duplicates; /* drafts whose idempotency_key was there already */
+    size_t
+        duplicates; /* drafts whose idempotency_key is taken, also by one that was delivered */
     void *reserved[2];
 } sl_pushed;
 
@@ -106,6 +108,26 @@ SL_API SL_CHECK sl_rc sl_push_pg(struct pg_conn *conn, const sl_conf *conf,
 SL_API SL_CHECK sl_rc sl_push_sqlite(struct sqlite3 *db, const sl_conf *conf,
                                      const sl_draft *drafts, size_t count, sl_pushed *out,
                                      sl_err *err);
+
+/* ---- Inbox ---- */
+
+/*
+ * For a receiver, whoever delivered the message to it: is this the first time that this consumer
+ * handles it? Notes the pair in the table of the setting `inbox_table` (NULL: inbox_seen; made by
+ * `sluice init --inbox`), on the caller's own connection, inside the caller's own transaction, which
+ * must be open. *fresh is 1: do the work in the same transaction; or 0: it was done, leave it out.
+ * Either way, commit, and acknowledge the message after that. If it is rolled back, so is the note.
+ *
+ * While another transaction has noted the same pair and is not over, this waits for its end. SL_AGAIN:
+ * roll back, and handle the message again from the start. Both texts: 1 to 512 bytes of UTF-8. The
+ * role needs INSERT, no more. The connection must be idle, as for a push.
+ */
+SL_API SL_CHECK sl_rc sl_inbox_pg(struct pg_conn *conn, const sl_conf *conf,
+                                  const char *consumer, const char *message_id, int *fresh,
+                                  sl_err *err);
+SL_API SL_CHECK sl_rc sl_inbox_sqlite(struct sqlite3 *db, const sl_conf *conf,
+                                      const char *consumer, const char *message_id, int *fresh,
+                                      sl_err *err);
 
 /* ---- Messages ---- */
 
@@ -161,15 +183,17 @@ typedef struct sl_reply sl_reply;
 
 typedef enum sl_verdict {
     SL_PENDING = 0,
-    SL_SENT,     /* delivered: the message is done */
-    SL_RETRY,    /* later: after the reply's delay, or the growing default */
-    SL_DEAD,     /* never: into the table of dead letters */
-    SL_UNKNOWN,  /* it may or may not have arrived: sent again */
-    SL_RELEASED, /* not tried: given back as if never taken */
+    SL_SENT,    /* delivered: the message is done */
+    SL_RETRY,   /* later: after the reply's delay, or the growing default */
+    SL_DEAD,    /* never: into the table of dead letters, whatever `on_failure` says */
+    SL_UNKNOWN, /* it may or may not have arrived: sent again */
+    SL_RELEASED, /* not tried: given back as if never taken. From a handler: what it needs is out of
+                    order as a whole; no attempt is used up, and one message at a time is tried
+                    after growing pauses until it goes again */
     SL_HELD      /* no verdict yet: stays claimed (pull only) */
 } sl_verdict;
 
-/* Called from worker threads, several at a time. Returns SL_SENT, SL_RETRY or SL_DEAD. Leases are
+/* Called from worker threads, several at a time. Returns SL_SENT, SL_RETRY, SL_DEAD or SL_RELEASED. Leases are
  * renewed between calls: a single call must end well before `lease`. */
 typedef sl_verdict (*sl_handler)(void *ctx, const sl_msg *m, sl_reply *reply);
 SL_API void sl_reply_reason(sl_reply *reply, const char *reason);

@@ -97,6 +97,13 @@ static sl_rc advisory_settle(sl_claim *base, sl_batch *b, size_t *lost, sl_err *
     return settle(advisory_of(base), lost, err);
 }
 
+/* Nothing is durable before the transaction ends, and with it the claim. */
+static sl_rc advisory_count(sl_claim *base, sl_batch *b, bool *again, sl_err *err)
+{
+    *again = true;
+    return sl_ordered_count(advisory_of(base)->keyed.db, b, err);
+}
+
 static sl_rc advisory_peek(sl_claim *base, bool *any, sl_err *err)
 {
     return sl_keyed_peek(&advisory_of(base)->keyed, "ordered/peek", any, err);
@@ -117,7 +124,7 @@ static sl_rc advisory_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf,
     c->base.ops = &sl_claim_advisory;
     sl_rc rc = sl_keyed_open(&c->keyed, db, conf, false, err);
     if (rc == SL_OK && conf->keep)
-        rc = sl_ordered_rehearse_keep(db, "ordered/keep", err);
+        rc = sl_ordered_rehearse_keep(db, "ordered/keep", conf->consumes, err);
     if (rc == SL_OK)
         *out = &c->base;
     else
@@ -135,5 +142,6 @@ const sl_claim_ops sl_claim_advisory = {
     .trusted_ns = advisory_trusted,
     .settle = advisory_settle,
     .peek = advisory_peek,
+    .count = advisory_count,
     .close = advisory_close,
 };

@@ -18,6 +18,11 @@
  *            someone else has taken over meanwhile is left alone, and counted in *lost.
  *
  *   peek     is there anything to do, for anyone? For those that have found nothing.
+ *   count    counts the attempts of the batch in the table, durably, before they are made; otherwise they
+ *            are counted when they have failed. *again: for that the claim has to be settled and taken anew.
+ *   consume  moves those that are to be `consumed` out of the table, into the list of what may have been
+ *            sent, durably. They stay claimed as far as the order of their keys is concerned. SL_AGAIN: the
+ *            claim is lost, and none was. What cannot be claimed any more beside them is released.
  *
  * After any failure the claim is void: close it, and the connection; what was taken comes back
  * by itself.
@@ -41,9 +46,15 @@ typedef struct sl_claim_conf {
     int64_t retry_base_ns; /* delay after the first failure; doubles */
     int64_t retry_max_ns;
     bool keep;       /* delivered messages */
+    bool consumes;   /* some of it is delivered at most once */
     sl_lanes *lanes; /* what the node owns, and until when it is trusted; or NULL */
     int64_t workers; /* that share them */
 } sl_claim_conf;
+
+/* What goes into the table with a consumption, of the node's journal; all 0: none is kept. */
+typedef struct sl_consume_stamp {
+    int64_t journal, opened_by, position;
+} sl_consume_stamp;
 
 typedef struct sl_claim_ops sl_claim_ops;
 
@@ -71,6 +82,10 @@ struct sl_claim_ops {
      * are known; one epoch only. To be called before its settle. NULL: not needed. */
     SL_CHECK sl_rc (*adopt)(sl_claim *c, sl_batch *b, sl_err *err);
     SL_CHECK sl_rc (*peek)(sl_claim *c, bool *any, sl_err *err);
+    SL_CHECK sl_rc (*count)(sl_claim *c, sl_batch *b, bool *again,
+                            sl_err *err); /* NULL: take did */
+    SL_CHECK sl_rc (*consume)(sl_claim *c, sl_batch *b, const sl_consume_stamp *stamp,
+                              sl_err *err); /* NULL: it cannot */
     void (*close)(sl_claim *c);
 };
 

@@ -40,23 +40,38 @@ static bool holds_any(const sl_batch *b)
     return sl_batch_count_of(b, SL_HELD) > 0;
 }
 
+/* How the keys of this turn are fenced. */
+typedef struct fencing {
+    sl_val in[2];
+    sl_call fence;
+    sl_ordered_how how;
+} fencing;
+
+static sl_ordered_how *how_of(const guard_claim *c, fencing *f)
+{
+    f->in[0] = sl_texts(c->ours.v, c->ours.count);
+    f->in[1] = sl_int(c->epoch);
+    f->fence = (sl_call){ .stmt = sl_db_stmt(c->keyed.db, "guard/fence"), .in = f->in };
+    f->how = (sl_ordered_how){
+        .sent = "guard/sent",
+        .keep = c->keyed.conf.keep ? "guard/keep" : NULL,
+        .fence = &f->fence,
+        .fenced = (int64_t)c->ours.count,
+        .retry_base_ns = c->keyed.conf.retry_base_ns,
+        .retry_max_ns = c->keyed.conf.retry_max_ns,
+    };
+    return &f->how;
+}
+
 /* With calls that let go of keys. */
 static sl_rc settle(guard_claim *c, const sl_call *done, size_t dones, size_t *lost,
                     sl_err *err)
 {
-    sl_val in[] = { sl_texts(c->ours.v, c->ours.count), sl_int(c->epoch) };
-    sl_call fence = { .stmt = sl_db_stmt(c->keyed.db, "guard/fence"), .in = in };
-    sl_ordered_how how = {
-        .sent = "guard/sent",
-        .keep = c->keyed.conf.keep ? "guard/keep" : NULL,
-        .fence = &fence,
-        .fenced = (int64_t)c->ours.count,
-        .done = done,
-        .dones = dones,
-        .retry_base_ns = c->keyed.conf.retry_base_ns,
-        .retry_max_ns = c->keyed.conf.retry_max_ns,
-    };
-    return sl_ordered_settle(c->keyed.db, &c->keyed.found, &how, lost, err);
+    fencing f;
+    sl_ordered_how *how = how_of(c, &f);
+    how->done = done;
+    how->dones = dones;
+    return sl_ordered_settle(c->keyed.db, &c->keyed.found, how, lost, err);
 }
 
 /* The turn ends. */
@@ -359,6 +374,20 @@ static sl_rc guard_adopt(sl_claim *base, sl_batch *b, sl_err *err)
 
 /* ---- Opening and closing ---- */
 
+static sl_rc guard_count(sl_claim *base, sl_batch *b, bool *again, sl_err *err)
+{
+    (void)again;
+    return sl_ordered_count(guard_of(base)->keyed.db, b, err);
+}
+
+static sl_rc guard_consume(sl_claim *base, sl_batch *b, const sl_consume_stamp *stamp,
+                           sl_err *err)
+{
+    guard_claim *c = guard_of(base);
+    fencing f;
+    return sl_ordered_consume(c->keyed.db, how_of(c, &f), b, c->keyed.conf.worker, stamp, err);
+}
+
 static sl_rc guard_peek(sl_claim *base, bool *any, sl_err *err)
 {
     return sl_keyed_peek(&guard_of(base)->keyed, "guard/peek", any, err);
@@ -411,7 +440,7 @@ static sl_rc guard_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl
     if (rc == SL_OK)
         rc = rehearse(db, err);
     if (rc == SL_OK && conf->keep)
-        rc = sl_ordered_rehearse_keep(db, "guard/keep", err);
+        rc = sl_ordered_rehearse_keep(db, "guard/keep", conf->consumes, err);
     if (rc == SL_OK)
         *out = &c->base;
     else
@@ -430,5 +459,7 @@ const sl_claim_ops sl_claim_guard = {
     .renew = guard_renew,
     .adopt = guard_adopt,
     .peek = guard_peek,
+    .count = guard_count,
+    .consume = guard_consume,
     .close = guard_close,
 };

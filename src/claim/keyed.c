@@ -275,7 +275,7 @@ sl_rc sl_keyed_open(sl_keyed *k, sl_db *db, const sl_claim_conf *conf, bool leas
         .db = db, .conf = *conf, .leases = leases, .tickets = sl_tickets_new(), .wide = 1
     };
     sl_rc rc = rehearse(k, err);
-    return rc == SL_OK ? sl_ordered_rehearse(db, err) : rc;
+    return rc == SL_OK ? sl_ordered_rehearse(db, conf->consumes, err) : rc;
 }
 
 void sl_keyed_fini(sl_keyed *k)

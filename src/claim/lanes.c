@@ -210,19 +210,33 @@ static sl_rc read_lanes(lanes_claim *c, sl_batch *b, int64_t max, sl_err *err)
     return SL_OK;
 }
 
-static sl_rc settle(lanes_claim *c, size_t *lost, sl_err *err)
+/* How the lanes of this turn are fenced. */
+typedef struct fencing {
+    sl_val in[2];
+    sl_call fence;
+    sl_ordered_how how;
+} fencing;
+
+static const sl_ordered_how *how_of(const lanes_claim *c, fencing *f)
 {
-    sl_val in[] = { sl_ints(c->lanes, c->uses.count), sl_ints(c->epochs, c->uses.count) };
-    sl_call fence = { .stmt = sl_db_stmt(c->db, "lanes/fence"), .in = in };
-    sl_ordered_how how = {
+    f->in[0] = sl_ints(c->lanes, c->uses.count);
+    f->in[1] = sl_ints(c->epochs, c->uses.count);
+    f->fence = (sl_call){ .stmt = sl_db_stmt(c->db, "lanes/fence"), .in = f->in };
+    f->how = (sl_ordered_how){
         .sent = "lanes/sent",
         .keep = c->conf.keep ? "lanes/keep" : NULL,
-        .fence = &fence,
+        .fence = &f->fence,
         .fenced = (int64_t)c->uses.count,
         .retry_base_ns = c->conf.retry_base_ns,
         .retry_max_ns = c->conf.retry_max_ns,
     };
-    return sl_ordered_settle(c->db, &c->found, &how, lost, err);
+    return &f->how;
+}
+
+static sl_rc settle(lanes_claim *c, size_t *lost, sl_err *err)
+{
+    fencing f;
+    return sl_ordered_settle(c->db, &c->found, how_of(c, &f), lost, err);
 }
 
 /* Reads until there is something to deliver or nothing at all: what only waits is put aside. */
@@ -369,7 +383,7 @@ static void lanes_close(sl_claim *base)
 }
 
 /* Runs everything once on nothing. */
-static sl_rc rehearse(sl_db *db, bool keep, sl_err *err)
+static sl_rc rehearse(sl_db *db, const sl_claim_conf *conf, sl_err *err)
 {
     int64_t none;
     sl_val no = sl_ints(&none, 0);
@@ -383,9 +397,9 @@ static sl_rc rehearse(sl_db *db, bool keep, sl_err *err)
         { .stmt = sl_db_stmt(db, "lanes/fence"), .in = take_in }
     };
     sl_rc rc = db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
-    if (rc == SL_OK && keep)
-        rc = sl_ordered_rehearse_keep(db, "lanes/keep", err);
-    return rc == SL_OK ? sl_ordered_rehearse(db, err) : rc;
+    if (rc == SL_OK && conf->keep)
+        rc = sl_ordered_rehearse_keep(db, "lanes/keep", conf->consumes, err);
+    return rc == SL_OK ? sl_ordered_rehearse(db, conf->consumes, err) : rc;
 }
 
 static sl_rc lanes_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl_err *err)
@@ -394,12 +408,26 @@ static sl_rc lanes_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl
     *c = (lanes_claim){ .base = { &sl_claim_lanes }, .db = db, .conf = *conf };
     if (conf->lanes) /* it outlives connections */
         sl_tickets_doubt(sl_lanes_tickets(conf->lanes));
-    sl_rc rc = rehearse(db, conf->keep, err);
+    sl_rc rc = rehearse(db, conf, err);
     if (rc == SL_OK)
         *out = &c->base;
     else
         lanes_close(&c->base);
     return rc;
+}
+
+static sl_rc lanes_count(sl_claim *base, sl_batch *b, bool *again, sl_err *err)
+{
+    (void)again;
+    return sl_ordered_count(lanes_of(base)->db, b, err);
+}
+
+static sl_rc lanes_consume(sl_claim *base, sl_batch *b, const sl_consume_stamp *stamp,
+                           sl_err *err)
+{
+    lanes_claim *c = lanes_of(base);
+    fencing f;
+    return sl_ordered_consume(c->db, how_of(c, &f), b, c->conf.worker, stamp, err);
 }
 
 static sl_rc lanes_peek(sl_claim *base, bool *any, sl_err *err)
@@ -418,5 +446,7 @@ const sl_claim_ops sl_claim_lanes = {
     .trusted_ns = lanes_trusted,
     .settle = lanes_settle,
     .peek = lanes_peek,
+    .count = lanes_count,
+    .consume = lanes_consume,
     .close = lanes_close,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "claim/ordered.h"
 
+#include "claim/consume.h"
 #include "claim/rows.h"
 #include "claim/verdicts.h"
 #include "core/fault.h"
@@ -124,8 +125,8 @@ sl_rc sl_ordered_due_row(void *ctx, const sl_val *cols, sl_err *err)
 
 /* The statements to run, with room for their parameters. */
 typedef struct plan {
-    sl_call calls[16];
-    sl_val in[12][3];
+    sl_call calls[24];
+    sl_val in[20][4];
     size_t n, used;
 } plan;
 
@@ -165,6 +166,7 @@ static void add_retry(plan *p, sl_db *db, const sl_group *g)
     in[0] = sl_ints(g->ids, g->n);
     in[1] = sl_ints(g->delays_us, g->n);
     in[2] = sl_texts(g->reasons, g->n);
+    in[3] = sl_ints(g->counts, g->n);
 }
 
 static void add_bury(plan *p, sl_db *db, const sl_group *g)
@@ -173,6 +175,7 @@ static void add_bury(plan *p, sl_db *db, const sl_group *g)
     in[0] = sl_ints(g->ids, g->n);
     in[1] = sl_ints(g->epochs, g->n);
     in[2] = sl_texts(g->reasons, g->n);
+    in[3] = sl_ints(g->counts, g->n);
     add_ids(p, db, "ordered/sent", g->ids, g->n);
 }
 
@@ -182,7 +185,45 @@ static void add_keep(plan *p, sl_db *db, const char *stmt, const sl_group *g)
     sl_val *in = add(p, db, stmt);
     in[0] = sl_ints(g->ids, g->n);
     in[1] = sl_ints(g->epochs, g->n);
-    in[2] = sl_ints(g->lanes, g->n);
+    in[2] = sl_ints(g->counts, g->n);
+    in[3] = sl_ints(g->lanes, g->n);
+}
+
+static void add_unknown(plan *p, sl_db *db, const sl_group *g)
+{
+    if (!g->n)
+        return;
+    sl_val *in = add(p, db, "consumed/bury");
+    in[0] = sl_ints(g->ids, g->n);
+    in[1] = sl_texts(g->reasons, g->n);
+    add_ids(p, db, "consumed/sent", g->ids, g->n);
+}
+
+/* Of what was consumed: these verdicts need no claim. */
+static void add_consumed(plan *p, sl_db *db, const sl_groups *g, bool keep)
+{
+    if (keep && g->gone.n) {
+        sl_val *in = add(p, db, "consumed/keep");
+        in[0] = sl_ints(g->gone.ids, g->gone.n);
+        in[1] = sl_ints(g->gone.counts, g->gone.n);
+    }
+    add_ids(p, db, "consumed/sent", g->gone.ids, g->gone.n);
+    add_unknown(p, db, &g->left);
+}
+
+static void add_back(plan *p, sl_db *db, const sl_group *g)
+{
+    add_ids(p, db, "consumed/unregister", g->ids, g->n);
+    add_ids(p, db, "consumed/back", g->ids, g->n);
+    add_ids(p, db, "consumed/sent", g->ids, g->n);
+}
+
+/* It was never sent, but later ones of its key may have been by now: for the operator. */
+static void add_stranded(plan *p, sl_db *db, const sl_group *g)
+{
+    for (size_t i = 0; i < g->n; i++)
+        g->reasons[i] = SL_STR("not sent: the claim was lost before");
+    add_unknown(p, db, g);
 }
 
 static int falling(const void *a, const void *b)
@@ -214,6 +255,9 @@ static sl_rc write_all(sl_db *db, sl_ordered *o, const sl_groups *g, const sl_or
         add_retry(&p, db, &g->retry);
     if (g->dead.n)
         add_bury(&p, db, &g->dead);
+    add_ids(&p, db, "attempts/uncount", g->counted.ids, g->counted.n);
+    add_consumed(&p, db, g, how->keep != NULL);
+    add_back(&p, db, &g->back);
     block_failed(o, &g->retry);
     add_ids(&p, db, "ordered/hold", o->behind.v, o->behind.count);
     add_ids(&p, db, "ordered/hold", o->scheduled.v, o->scheduled.count);
@@ -228,13 +272,17 @@ static sl_rc write_all(sl_db *db, sl_ordered *o, const sl_groups *g, const sl_or
     return rc;
 }
 
-/* Only deletions: one statement, which checks the epochs itself, and so does the one that copies before it. */
+/* Only deletions: one statement, which checks the epochs itself, and so does the one that copies before it; and what
+ * needs no claim. */
 static sl_rc write_sent(sl_db *db, const sl_groups *g, const sl_ordered_how *how, size_t *lost,
                         sl_err *err)
 {
     plan p = { .n = 0 };
     bool keep = how->keep && g->sent.n;
-    bool tx = how->in_transaction || keep || how->dones + (g->sent.n > 0) > 1;
+    size_t parts = how->dones + (g->sent.n > 0) + (g->gone.n > 0);
+    if (g->left.n || g->back.n || (how->keep && (g->sent.n || g->gone.n)))
+        parts += 2;
+    bool tx = how->in_transaction || parts > 1;
     size_t sent_at = SIZE_MAX;
     if (tx && !how->in_transaction)
         add_tx(&p, db, "tx/begin");
@@ -247,6 +295,8 @@ static sl_rc write_sent(sl_db *db, const sl_groups *g, const sl_ordered_how *how
         in[1] = sl_ints(g->sent.epochs, g->sent.n);
         in[2] = sl_ints(g->sent.lanes, g->sent.n);
     }
+    add_consumed(&p, db, g, how->keep != NULL);
+    add_stranded(&p, db, &g->back);
     add_dones(&p, how);
     if (tx)
         add_tx(&p, db, "tx/commit");
@@ -276,7 +326,7 @@ sl_rc sl_ordered_settle(sl_db *db, sl_ordered *o, const sl_ordered_how *how, siz
     bool ours;
     *lost = 0;
     sl_groups_make(&g, o->batch, how->retry_base_ns, how->retry_max_ns);
-    if (!g.retry.n && !g.dead.n && !sl_ordered_found(o))
+    if (!g.retry.n && !g.dead.n && !g.counted.n && !g.back.n && !sl_ordered_found(o))
         return write_sent(db, &g, how, lost, err);
     sl_rc rc = fence(db, how, &ours, err);
     if (rc != SL_OK)
@@ -288,6 +338,49 @@ sl_rc sl_ordered_settle(sl_db *db, sl_ordered *o, const sl_ordered_how *how, siz
     rc = write_sent(db, &g, how, lost, err);
     *lost += g.retry.n + g.dead.n;
     return rc;
+}
+
+/* ---- Before the send ---- */
+
+static sl_rc lost_claim(sl_db *db, sl_err *err)
+{
+    db->ops->rollback(db);
+    return sl_fail(err, SL_AGAIN, "the claim was lost before anything was consumed");
+}
+
+sl_rc sl_ordered_consume(sl_db *db, const sl_ordered_how *how, sl_batch *b, const char *worker,
+                         const sl_consume_stamp *stamp, sl_err *err)
+{
+    bool ours;
+    sl_group g = { 0 };
+    sl_group_consumed(&g, b);
+    sl_val in[] = { sl_ints(g.ids, g.n),        sl_ints(g.epochs, g.n),
+                    sl_text(sl_str_of(worker)), sl_int(stamp->journal),
+                    sl_int(stamp->opened_by),   sl_int(stamp->position) };
+    sl_call calls[] = { { .stmt = sl_db_stmt(db, "consumed/take"), .in = in },
+                        { .stmt = sl_db_stmt(db, "ordered/sent"), .in = in } };
+    sl_rc rc = fence(db, how, &ours, err);
+    if (rc != SL_OK)
+        return rc;
+    if (!ours)
+        return lost_claim(db, err);
+    rc = db->ops->run(db, calls, 2, err);
+    if (rc != SL_OK)
+        return rc;
+    if (calls[0].affected != (int64_t)g.n || calls[1].affected != (int64_t)g.n)
+        return lost_claim(db, err);
+    return sl_db_run1(db, "tx/commit", NULL, NULL, NULL, NULL, err);
+}
+
+sl_rc sl_ordered_count(sl_db *db, sl_batch *b, sl_err *err)
+{
+    int64_t *ids = sl_arena_alloc(&b->arena, (b->count + 1) * sizeof *ids);
+    for (size_t i = 0; i < b->count; i++) {
+        ids[i] = b->msgs[i].id;
+        b->msgs[i].counted = true;
+    }
+    sl_val in = sl_ints(ids, b->count);
+    return sl_db_run1(db, "attempts/count", &in, NULL, NULL, NULL, err);
 }
 
 static sl_rc read_any(void *ctx, const sl_val *cols, sl_err *err)
@@ -302,7 +395,7 @@ sl_rc sl_ordered_peek(sl_db *db, const char *stmt, const sl_val *in, bool *any, 
     return sl_db_run1(db, stmt, in, read_any, any, NULL, err);
 }
 
-sl_rc sl_ordered_rehearse_keep(sl_db *db, const char *own, sl_err *err)
+sl_rc sl_ordered_rehearse_keep(sl_db *db, const char *own, bool consumes, sl_err *err)
 {
     plan p = { .n = 0 };
     sl_group none = { 0 };
@@ -310,14 +403,17 @@ sl_rc sl_ordered_rehearse_keep(sl_db *db, const char *own, sl_err *err)
     add_keep(&p, db, "ordered/keep", &none);
     add_keep(&p, db, own, &none);
     add_tx(&p, db, "tx/commit");
-    return db->ops->run(db, p.calls, p.n, err);
+    sl_rc rc = db->ops->run(db, p.calls, p.n, err);
+    return rc == SL_OK && consumes ? sl_consume_rehearse_keep(db, err) : rc;
 }
 
-sl_rc sl_ordered_rehearse(sl_db *db, sl_err *err)
+sl_rc sl_ordered_rehearse(sl_db *db, bool consumes, sl_err *err)
 {
-    static const char *const stmts[] = { "ordered/sent",  "ordered/retry", "ordered/bury",
-                                         "ordered/hold",  "ordered/block", "ordered/unblock",
-                                         "ordered/rotate" };
+    static const char *const stmts[] = {
+        "ordered/sent",   "ordered/retry",  "ordered/bury",
+        "ordered/hold",   "ordered/block",  "ordered/unblock",
+        "ordered/rotate", "attempts/count", "attempts/uncount"
+    };
     plan p = { .n = 0 };
     sl_group none = { 0 };
     add_tx(&p, db, "tx/begin");
@@ -327,7 +423,9 @@ sl_rc sl_ordered_rehearse(sl_db *db, sl_err *err)
         in[0] = keys ? sl_texts(none.reasons, 0) : sl_ints(none.ids, 0);
         in[1] = sl_ints(none.ids, 0);
         in[2] = sl_texts(none.reasons, 0);
+        in[3] = sl_ints(none.ids, 0);
     }
     add_tx(&p, db, "tx/commit");
-    return db->ops->run(db, p.calls, p.n, err);
+    sl_rc rc = db->ops->run(db, p.calls, p.n, err);
+    return rc == SL_OK && consumes ? sl_consume_rehearse(db, err) : rc;
 }

@@ -69,15 +69,22 @@ typedef struct sl_ordered_how {
 SL_CHECK sl_rc sl_ordered_settle(sl_db *db, sl_ordered *o, const sl_ordered_how *how,
                                  size_t *lost, sl_err *err);
 
+/* Moves what is to be consumed out of the table, durably; SL_AGAIN: the claim is lost, and nothing was. */
+SL_CHECK sl_rc sl_ordered_consume(sl_db *db, const sl_ordered_how *how, sl_batch *b,
+                                  const char *worker, const sl_consume_stamp *stamp,
+                                  sl_err *err);
+/* Counts the attempts of all messages, and marks them so. */
+SL_CHECK sl_rc sl_ordered_count(sl_db *db, sl_batch *b, sl_err *err);
+
 /* Is there anything to do? By a statement that says so. */
 SL_CHECK sl_rc sl_ordered_peek(sl_db *db, const char *stmt, const sl_val *in, bool *any,
                                sl_err *err);
 
 /* Runs the statements that keep delivered messages on nothing; `own` is that of the strategy. */
-SL_CHECK sl_rc sl_ordered_rehearse_keep(sl_db *db, const char *own, sl_err *err);
+SL_CHECK sl_rc sl_ordered_rehearse_keep(sl_db *db, const char *own, bool consumes, sl_err *err);
 
-/* Runs every statement of the settle on nothing. */
-SL_CHECK sl_rc sl_ordered_rehearse(sl_db *db, sl_err *err);
+/* Runs every statement of the settle on nothing; and those of at most once, if that is wanted. */
+SL_CHECK sl_rc sl_ordered_rehearse(sl_db *db, bool consumes, sl_err *err);
 
 /* Has the turn found anything that waits? */
 static inline bool sl_ordered_found(const sl_ordered *o)

@@ -19,6 +19,6 @@ SL_CHECK sl_rc sl_settle_write(sl_db *db, sl_batch *b, const sl_settle_how *how,
 
 /* Runs every settling statement on nothing: prepares it, and shows whether schema and grants
  * allow it. */
-SL_CHECK sl_rc sl_settle_rehearse(sl_db *db, bool keep, sl_err *err);
+SL_CHECK sl_rc sl_settle_rehearse(sl_db *db, bool keep, bool consumes, sl_err *err);
 
 #endif

@@ -10,6 +10,7 @@
  *                the transaction is over before anything is sent. Renewed after a third of it.
  */
 #include "claim/claim.h"
+#include "claim/consume.h"
 #include "claim/lease.h"
 #include "claim/ordered.h"
 #include "claim/rows.h"
@@ -76,12 +77,15 @@ static sl_rc renew(skip_claim *c, const sl_batch *b, sl_err *err)
 {
     int64_t *ids = sl_alloc(2 * b->count * sizeof *ids);
     int64_t *epochs = ids + b->count;
+    size_t n = 0;
     for (size_t i = 0; i < b->count; i++) {
-        ids[i] = b->msgs[i].id;
-        epochs[i] = b->msgs[i].epoch;
+        if (b->msgs[i].consumed)
+            continue; /* it is nobody else's any more */
+        ids[n] = b->msgs[i].id;
+        epochs[n++] = b->msgs[i].epoch;
     }
     int64_t asked_ns = sl_now_ns();
-    sl_rc rc = sl_lease_renew(c->db, ids, epochs, b->count, c->conf.lease_ns, err);
+    sl_rc rc = sl_lease_renew(c->db, ids, epochs, n, c->conf.lease_ns, err);
     if (rc == SL_OK)
         c->asked_ns = asked_ns;
     free(ids);
@@ -115,6 +119,63 @@ static sl_rc skip_settle(sl_claim *base, sl_batch *b, size_t *lost, sl_err *err)
     return sl_settle_write(c->db, b, &how, lost, err);
 }
 
+/* A lease has counted it; what an open transaction writes is not durable before it ends. */
+static sl_rc skip_count(sl_claim *base, sl_batch *b, bool *again, sl_err *err)
+{
+    skip_claim *c = skip_of(base);
+    if (c->conf.hold == SL_HOLD_LEASE)
+        return SL_OK;
+    *again = true;
+    return sl_ordered_count(c->db, b, err);
+}
+
+static sl_rc no_row(void *ctx, const sl_val *cols, sl_err *err)
+{
+    (void)ctx;
+    (void)cols;
+    (void)err;
+    return SL_OK;
+}
+
+/* With the transaction ends the claim on what is not consumed: that is for another turn. */
+static void release_others(sl_batch *b)
+{
+    for (size_t i = 0; i < b->count; i++)
+        if (!b->msgs[i].consumed)
+            sl_msg_settle(b, &b->msgs[i], SL_RELEASED, SL_NONE);
+}
+
+static sl_rc skip_consume(sl_claim *base, sl_batch *b, const sl_consume_stamp *stamp,
+                          sl_err *err)
+{
+    skip_claim *c = skip_of(base);
+    sl_group g;
+    sl_group_consumed(&g, b);
+    sl_val in[] = {
+        sl_ints(g.ids, g.n),    sl_ints(g.epochs, g.n),   sl_text(sl_str_of(c->conf.worker)),
+        sl_int(stamp->journal), sl_int(stamp->opened_by), sl_int(stamp->position)
+    };
+    sl_call calls[] = {
+        { .stmt = sl_db_stmt(c->db, "tx/begin") },
+        { .stmt = sl_db_stmt(c->db, "consumed/lock"), .in = in, .row = no_row },
+        { .stmt = sl_db_stmt(c->db, "consumed/take"), .in = in },
+        { .stmt = sl_db_stmt(c->db, "settle/sent"), .in = in },
+    };
+    size_t first = c->in_transaction ? 1 : 0;
+    sl_rc rc = c->db->ops->run(c->db, calls + first, 4 - first, err);
+    if (rc != SL_OK)
+        return rc;
+    if (calls[1].affected != (int64_t)g.n || calls[3].affected != (int64_t)g.n) {
+        c->db->ops->rollback(c->db);
+        return sl_fail(err, SL_AGAIN, "the claim was lost before anything was consumed");
+    }
+    rc = sl_db_run1(c->db, "tx/commit", NULL, NULL, NULL, NULL, err);
+    if (rc == SL_OK && c->in_transaction)
+        release_others(b);
+    c->in_transaction = false;
+    return rc;
+}
+
 /* Runs everything once on nothing. */
 static sl_rc rehearse(skip_claim *c, sl_err *err)
 {
@@ -124,7 +185,7 @@ static sl_rc rehearse(skip_claim *c, sl_err *err)
     sl_batch_fini(&none);
     if (rc == SL_OK && c->conf.hold == SL_HOLD_LEASE)
         rc = sl_lease_renew(c->db, NULL, NULL, 0, c->conf.lease_ns, err);
-    return rc == SL_OK ? sl_settle_rehearse(c->db, c->conf.keep, err) : rc;
+    return rc == SL_OK ? sl_settle_rehearse(c->db, c->conf.keep, c->conf.consumes, err) : rc;
 }
 
 static void skip_close(sl_claim *base)
@@ -162,5 +223,7 @@ const sl_claim_ops sl_claim_skip_locked = {
     .settle = skip_settle,
     .renew = sl_lease_renew,
     .peek = skip_peek,
+    .count = skip_count,
+    .consume = skip_consume,
     .close = skip_close,
 };

@@ -27,9 +27,19 @@ static sl_str clean_reason(sl_arena *a, sl_str reason)
     return (sl_str){ p, reason.n };
 }
 
-static sl_group *group_of(sl_groups *g, sl_verdict v)
+static sl_group *group_of_consumed(sl_groups *g, sl_verdict v)
 {
-    switch (v) {
+    return v == SL_SENT       ? &g->gone
+           : v == SL_RELEASED ? &g->back
+           : v == SL_HELD     ? NULL
+                              : &g->left;
+}
+
+static sl_group *group_of(sl_groups *g, const sl_msg *m)
+{
+    if (m->consumed)
+        return group_of_consumed(g, m->verdict);
+    switch (m->verdict) {
     case SL_SENT:
         return &g->sent;
     case SL_RETRY:
@@ -38,7 +48,7 @@ static sl_group *group_of(sl_groups *g, sl_verdict v)
     case SL_DEAD:
         return &g->dead;
     case SL_RELEASED:
-        return &g->released;
+        return m->counted ? &g->counted : &g->released;
     default:
         return NULL; /* held */
     }
@@ -48,7 +58,7 @@ static void count(sl_groups *g, const sl_batch *b)
 {
     for (size_t i = 0; i < b->count; i++) {
         assert(b->msgs[i].verdict != SL_PENDING);
-        sl_group *to = group_of(g, b->msgs[i].verdict);
+        sl_group *to = group_of(g, &b->msgs[i]);
         if (to)
             to->n++;
     }
@@ -56,30 +66,39 @@ static void count(sl_groups *g, const sl_batch *b)
 
 static void make_room(sl_group *g, sl_arena *a)
 {
-    g->ids = sl_arena_alloc(a, (g->n + 1) * sizeof *g->ids);
-    g->epochs = sl_arena_alloc(a, (g->n + 1) * sizeof *g->epochs);
-    g->lanes = sl_arena_alloc(a, (g->n + 1) * sizeof *g->lanes);
-    g->delays_us = sl_arena_alloc(a, (g->n + 1) * sizeof *g->delays_us);
-    g->reasons = sl_arena_alloc(a, (g->n + 1) * sizeof *g->reasons);
+    if (g->n == 0)
+        return;
+    g->ids = sl_arena_alloc(a, g->n * sizeof *g->ids);
+    g->epochs = sl_arena_alloc(a, g->n * sizeof *g->epochs);
+    g->lanes = sl_arena_alloc(a, g->n * sizeof *g->lanes);
+    g->delays_us = sl_arena_alloc(a, g->n * sizeof *g->delays_us);
+    g->counts = sl_arena_alloc(a, g->n * sizeof *g->counts);
+    g->reasons = sl_arena_alloc(a, g->n * sizeof *g->reasons);
     g->n = 0;
+}
+
+static void make_all_room(sl_groups *g, sl_arena *a)
+{
+    sl_group *all[] = { &g->sent,    &g->retry, &g->dead, &g->released,
+                        &g->counted, &g->gone,  &g->left, &g->back };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        make_room(all[i], a);
 }
 
 void sl_groups_make(sl_groups *g, sl_batch *b, int64_t retry_base_ns, int64_t retry_max_ns)
 {
     *g = (sl_groups){ 0 };
     count(g, b);
-    make_room(&g->sent, &b->arena);
-    make_room(&g->retry, &b->arena);
-    make_room(&g->dead, &b->arena);
-    make_room(&g->released, &b->arena);
+    make_all_room(g, &b->arena);
     for (size_t i = 0; i < b->count; i++) {
         const sl_msg *m = &b->msgs[i];
-        sl_group *to = group_of(g, m->verdict);
+        sl_group *to = group_of(g, m);
         if (!to)
             continue;
         to->ids[to->n] = m->id;
         to->epochs[to->n] = m->epoch;
         to->lanes[to->n] = m->lane;
+        to->counts[to->n] = !m->counted - (int64_t)m->untried;
         if (to == &g->retry)
             to->delays_us[to->n] =
                 (m->delay_ns >= 0

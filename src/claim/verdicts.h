@@ -8,7 +8,8 @@
 typedef struct sl_group {
     size_t n;
     int64_t *ids, *epochs, *lanes;
-    int64_t *delays_us; /* of `retry` only */
+    int64_t *delays_us; /* of `retry` only; SL_FOREVER / 1000: for ever */
+    int64_t *counts;    /* what to add to the number of attempts */
     sl_str *reasons;    /* not of `sent` */
 } sl_group;
 
@@ -17,6 +18,10 @@ typedef struct sl_groups {
     sl_group retry; /* unknown ones too: at least once, it may arrive twice, never not at all */
     sl_group dead;
     sl_group released;
+    sl_group counted; /* of those, whose attempt was counted before it was to be made */
+    sl_group gone;    /* consumed, and sent */
+    sl_group left;    /* consumed, and nobody knows, or not delivered: it stays in the list */
+    sl_group back;    /* consumed, and never handed over */
 } sl_groups;
 
 /* Asserts that every message has its verdict. Memory is the batch's own. */

@@ -168,16 +168,15 @@ static sl_rc check_written(const flag_set *set, size_t i, char **args, sl_err *e
 
 /* ---- Collecting ---- */
 
-/* A map or a list may be given in pieces, --header a=b --header c=d; of all else the last one counts. */
+/* A map may be given in pieces, --header a=b --header c=d, and of a list each one counts; of all else the last. */
 static void give(sl_cli *cli, const sl_opt *o, const char *text)
 {
     for (size_t i = 0; i < cli->given_count; i++) {
         sl_given *g = &cli->given[i];
-        if (g->opt == o) {
+        if (g->opt == o && o->type != SL_OPT_LIST) {
             char *before = g->text;
-            g->text = o->type == SL_OPT_MAP || (o->flags & SL_OPT_LIST)
-                          ? sl_asprintf("%s,%s", before, text)
-                          : sl_strdup(text);
+            g->text =
+                o->type == SL_OPT_MAP ? sl_asprintf("%s,%s", before, text) : sl_strdup(text);
             free(before);
             return;
         }

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked before something is done to many messages, and what is told of those to which it was not done. */
+/* Commands that say what they are about to do, and ask; and that tell of those to which it was not done. */
 #ifndef SL_CLI_ASK_H
 #define SL_CLI_ASK_H
 
+#include "cli/cli.h"
 #include "core/buf.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 
-/* Yes or no, from the terminal: "verb it? [y/N]", or "verb them?" where there are several. */
-bool sl_ask(const char *verb, size_t count);
+/* Before anything else: is there a terminal to ask on? If not, wrong use. */
+int sl_ask_check(const sl_cli *cli, const char *verb);
+/* "resend them? [y/N]": yes or no, from the terminal. */
+bool sl_ask(const char *verb, bool one);
 
 /* Lines for people, of which the first ten are shown. */
 typedef struct sl_notes {

@@ -12,7 +12,6 @@
 #include "core/utf8.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 100000, MISSING_SHOWN = 10 };
 #define AGE_MAX_NS (INT64_C(100) * 365 * 86400 * SL_SEC)
@@ -183,7 +182,7 @@ static sl_rc confirm_and_act(work *w, sl_db *db, sl_err *err)
     announce(w);
     if (own->dry_run)
         return SL_OK;
-    if (!own->yes && !sl_ask(w->resend ? "resend" : "drop", w->refs.count))
+    if (!own->yes && !sl_ask(w->resend ? "resend" : "drop", w->refs.count == 1))
         return sl_fail(err, SL_OPERATOR, "nothing was %s", w->resend ? "resent" : "dropped");
     return act(w, db, err);
 }
@@ -261,12 +260,7 @@ static int check_terminal(const sl_cli *cli, const wish *x)
 {
     const dead_flags *own = cli->own;
     bool asks = strcmp(x->verb, "resend") == 0 || strcmp(x->verb, "drop") == 0;
-    if (!asks || own->yes || own->dry_run || isatty(STDIN_FILENO))
-        return SL_EXIT_OK;
-    return sl_cli_usage(cli,
-                        "there is no terminal to ask on\nhint: --yes to %s them, "
-                        "--dry-run to see how many there are",
-                        x->verb);
+    return !asks || own->yes || own->dry_run ? SL_EXIT_OK : sl_ask_check(cli, x->verb);
 }
 
 static int by_number(const void *a, const void *b)

@@ -5,17 +5,20 @@
 #include "lib/conf.h"
 
 typedef struct init_flags {
-    bool print;
+    bool print, inbox;
 } init_flags;
 
 static const sl_opt flags[] = {
     { "print", SL_OPT_BOOL, offsetof(init_flags, print), "false", 0, 0, SL_OPT_CLI_ONLY, NULL,
       "Print the SQL instead of running it, for those who run migrations themselves." },
+    { "inbox", SL_OPT_BOOL, offsetof(init_flags, inbox), "false", 0, 0, SL_OPT_CLI_ONLY, NULL,
+      "Make the inbox of a receiver (inbox_table), and nothing else." },
     { .name = NULL },
 };
 
 static int print_sql(sl_cli *cli, sl_err *err)
 {
+    const init_flags *own = cli->own;
     sl_names names;
     sl_buf sql = { 0 };
     sl_rc rc = sl_conf_names(&names, &cli->settings, err);
@@ -24,7 +27,8 @@ static int print_sql(sl_cli *cli, sl_err *err)
     const sl_db_ops *dialect;
     rc = sl_db_find(&dialect, cli->settings.db, err);
     if (rc == SL_OK)
-        rc = sl_schema_print(dialect->name, &names, &sql, err);
+        rc = own->inbox ? sl_schema_print_inbox(dialect->name, &names, &sql, err)
+                        : sl_schema_print(dialect->name, &names, &sql, err);
     if (rc == SL_OK)
         fputs(sl_buf_text(&sql), stdout);
     sl_buf_fini(&sql);
@@ -67,12 +71,32 @@ static void report(const sl_cli *cli, const sl_schema_done *d)
                (long long)d->after.version, (long long)d->after.lanes);
 }
 
+static sl_rc init_inbox(const sl_cli *cli, sl_cli_db *d, sl_err *err)
+{
+    bool created;
+    sl_rc rc = sl_schema_inbox(d->db, &d->names, &created, err);
+    if (rc == SL_OK)
+        printf("%s inbox %s%s\n", created ? "created" : "the", cli->settings.inbox_table,
+               created ? "" : " is there already");
+    return rc;
+}
+
+static sl_rc init_outbox(const sl_cli *cli, sl_cli_db *d, sl_err *err)
+{
+    sl_schema_done done;
+    sl_rc rc = check_lanes(cli, d, err);
+    if (rc == SL_OK)
+        rc = sl_schema_init(d->db, &d->names, &done, err);
+    if (rc == SL_OK)
+        report(cli, &done);
+    return rc;
+}
+
 static int run(sl_cli *cli)
 {
     const init_flags *own = cli->own;
     sl_err err = { 0 };
     sl_cli_db d = { 0 };
-    sl_schema_done done;
 
     if (cli->argc > 0)
         return sl_cli_usage(cli, "init takes no argument '%s'", cli->argv[0]);
@@ -80,11 +104,7 @@ static int run(sl_cli *cli)
         return print_sql(cli, &err);
     sl_rc rc = sl_cli_open(&d, cli, true, &err);
     if (rc == SL_OK)
-        rc = check_lanes(cli, &d, &err);
-    if (rc == SL_OK)
-        rc = sl_schema_init(d.db, &d.names, &done, &err);
-    if (rc == SL_OK)
-        report(cli, &done);
+        rc = own->inbox ? init_inbox(cli, &d, &err) : init_outbox(cli, &d, &err);
     sl_cli_close(&d);
     return rc == SL_OK ? SL_EXIT_OK : sl_cli_fail(cli, sl_cli_status_of(&err), &err);
 }
@@ -92,7 +112,8 @@ static int run(sl_cli *cli)
 const sl_cmd sl_cmd_init = {
     .name = "init",
     .summary = "create or migrate the tables",
-    .synopsis = "sluice init [--db URL] [--table NAME] [--lanes N] [--print]",
+    .synopsis = "sluice init [--db URL] [--table NAME] [--lanes N] [--print]\n"
+                "sluice init --inbox [--db URL] [--inbox-table NAME] [--print]",
     .details =
         "Creates the outbox table and its side tables, adopts a table that is there "
         "already (adding "
@@ -101,10 +122,15 @@ const sl_cmd sl_cmd_init = {
         "is nothing to do and when several nodes do it at once. The number of lanes of a "
         "table that is there stays; sluice lanes --set changes it.\n"
         "\n"
+        "With --inbox it makes one table in the database of a receiver, in which that notes "
+        "what "
+        "it has handled, by sl_inbox_pg, sl_inbox_sqlite or plain SQL.\n"
+        "\n"
         "Examples:\n"
         "  sluice init\n"
         "  sluice init --db postgresql://owner@db/shop --table app.outbox\n"
-        "  sluice init --db postgresql: --print > migrations/0042_outbox.sql\n",
+        "  sluice init --db postgresql: --print > migrations/0042_outbox.sql\n"
+        "  sluice init --inbox --db postgresql://owner@db/billing\n",
     .groups = SL_FOR_DB | SL_FOR_INIT,
     .opts = flags,
     .own_bytes = sizeof(init_flags),

@@ -192,7 +192,7 @@ static sl_rc join(taker *t, sl_err *err)
     int64_t lease_ns = t->cli->settings.lease_ns;
     beats_now(t);
     t->me.session = (int64_t)(sl_random() >> 2) | 1;
-    return sl_nodes_join(t->db, &t->me, lease_ns, err);
+    return sl_nodes_join(t->db, &t->me, lease_ns, NULL, err);
 }
 
 /* One that was forgotten meanwhile joins anew, unless others share the table in another way now. */

@@ -35,7 +35,7 @@ static const sl_opt flags[] = {
     { "headers", SL_OPT_MAP, AT(headers), NULL, 0, 0, SL_OPT_CLI_ONLY, "NAME=VALUE,...",
       "Headers that travel with the message." },
     { "idempotency_key", SL_OPT_TEXT, AT(idempotency_key), NULL, 0, 0, SL_OPT_CLI_ONLY, "KEY",
-      "Left out if a message with this key is in the table already." },
+      "Left out if a message with this key is there, or was within idempotency_keep." },
     { "delay", SL_OPT_TIME, AT(delay_ns), "0s", 0, 3650 * 86400 * SL_SEC, SL_OPT_CLI_ONLY,
       "TIME", "Not to be delivered before this time has passed." },
     { "lines", SL_OPT_TEXT, AT(lines), NULL, 0, 0, SL_OPT_CLI_ONLY, "FILE",

@@ -13,12 +13,12 @@
 #include "format/format.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 #define AGE_MAX_NS (INT64_C(100) * 365 * 86400 * SL_SEC)
 
 typedef struct resend_flags {
-    char *id, *key, *topic;
+    sl_opt_list ids;
+    char *key, *topic;
     int64_t since_ns, until_ns;
     bool json, yes, dry_run;
 } resend_flags;
@@ -26,7 +26,7 @@ typedef struct resend_flags {
 #define AT(member) offsetof(resend_flags, member)
 
 static const sl_opt flags[] = {
-    { "id", SL_OPT_TEXT, AT(id), NULL, 0, 0, SL_OPT_CLI_ONLY | SL_OPT_LIST, "ID",
+    { "id", SL_OPT_LIST, AT(ids), NULL, 0, 0, SL_OPT_CLI_ONLY, "ID",
       "These messages, by the ids that they had: several times, with commas, or more of them "
       "at "
       "the end." },
@@ -169,7 +169,7 @@ static sl_rc confirm_and_act(work *w, sl_db *db, sl_err *err)
     announce(w);
     if (own->dry_run)
         return SL_OK;
-    if (!own->yes && !sl_ask("resend", w->found.refs.count))
+    if (!own->yes && !sl_ask("resend", w->found.refs.count == 1))
         return sl_fail(err, SL_OPERATOR, "nothing was resent");
     return act(w, db, err);
 }
@@ -214,19 +214,27 @@ static int read_id(const sl_cli *cli, work *w, const char *text)
     return SL_EXIT_OK;
 }
 
+static int read_some(const sl_cli *cli, work *w, const char *text)
+{
+    int status = SL_EXIT_OK;
+    char *rest = NULL;
+    char *words = sl_strdup(text);
+    for (char *c = strtok_r(words, ",", &rest); c && status == SL_EXIT_OK;
+         c = strtok_r(NULL, ",", &rest))
+        status = read_id(cli, w, c);
+    free(words);
+    return status;
+}
+
 static int read_ids(const sl_cli *cli, work *w)
 {
     const resend_flags *own = cli->own;
     int status = SL_EXIT_OK;
     size_t kept = 0;
-    char *rest = NULL;
-    if (!own->id)
+    if (!own->ids.count)
         return SL_EXIT_OK;
-    char *words = sl_strdup(own->id);
-    for (char *c = strtok_r(words, ",", &rest); c && status == SL_EXIT_OK;
-         c = strtok_r(NULL, ",", &rest))
-        status = read_id(cli, w, c);
-    free(words);
+    for (size_t i = 0; i < own->ids.count && status == SL_EXIT_OK; i++)
+        status = read_some(cli, w, own->ids.v[i]);
     for (int i = 0; i < cli->argc && status == SL_EXIT_OK; i++)
         status = read_id(cli, w, cli->argv[i]);
     if (status == SL_EXIT_OK && w->id_count == 0)
@@ -252,12 +260,12 @@ static int check_flags(const sl_cli *cli)
     /* A variable of a script that is not set must not mean everything. */
     if (own->topic && !*own->topic)
         return sl_cli_usage(cli, "--topic is empty\nhint: --topic '*' for every topic");
-    if (own->id && (filtered || timed))
+    if (own->ids.count && (filtered || timed))
         return sl_cli_usage(cli, "messages by id or by filter, not both");
-    if (cli->argc && !own->id)
+    if (cli->argc && !own->ids.count)
         return sl_cli_usage(cli, "what is '%.60s'?\nhint: --id %.60s", cli->argv[0],
                             cli->argv[0]);
-    if (!own->id && !filtered)
+    if (!own->ids.count && !filtered)
         return sl_cli_usage(cli, "which messages are to be resent?\nhint: --id ID, --key K or "
                                  "--topic T; --topic '*' is every topic");
     if (own->since_ns && own->until_ns && own->since_ns <= own->until_ns)
@@ -281,10 +289,7 @@ static int read_wish(const sl_cli *cli, work *w)
                                     .key = sl_str_of(own->key),
                                     .since_us = own->since_ns / 1000,
                                     .until_us = own->until_ns / 1000 };
-    if (own->yes || own->dry_run || isatty(STDIN_FILENO))
-        return SL_EXIT_OK;
-    return sl_cli_usage(cli, "there is no terminal to ask on\nhint: --yes to resend them, "
-                             "--dry-run to see how many there are");
+    return own->yes || own->dry_run ? SL_EXIT_OK : sl_ask_check(cli, "resend");
 }
 
 /* ---- The command ---- */

@@ -37,11 +37,11 @@ static void print_json(const sl_cli *cli, const sl_schema *schema, const counts 
     sl_buf_printf(&out,
                   ",\"schema_version\":%lld,\"lanes\":%lld,\"total\":%lld,\"due\":%lld,"
                   "\"leased\":%lld,\"scheduled\":%lld,\"held\":%lld,\"blocked_keys\":%lld,"
-                  "\"dead\":%lld,\"lag_seconds\":%.3f,\"strategy\":",
+                  "\"parked_keys\":%lld,\"dead\":%lld,\"lag_seconds\":%.3f,\"strategy\":",
                   (long long)schema->version, (long long)schema->lanes, (long long)c->total,
                   (long long)c->due, (long long)c->leased, (long long)c->scheduled,
-                  (long long)c->held, (long long)w->blocked, (long long)c->dead,
-                  (double)c->oldest_us / 1e6);
+                  (long long)c->held, (long long)w->blocked, (long long)w->parked,
+                  (long long)c->dead, (double)c->oldest_us / 1e6);
     if (strategy)
         sl_json_string(&out, sl_str_of(strategy));
     else
@@ -64,6 +64,7 @@ static void print_text(const sl_cli *cli, const sl_schema *schema, const counts 
     printf("scheduled  %lld\n", (long long)c->scheduled);
     printf("held       %lld\n", (long long)c->held);
     printf("blocked    %lld keys\n", (long long)w->blocked);
+    printf("parked     %lld of them\n", (long long)w->parked);
     printf("dead       %lld\n", (long long)c->dead);
     printf("lag        %.1f s\n", (double)c->oldest_us / 1e6);
     if (alive)
@@ -111,13 +112,15 @@ const sl_cmd sl_cmd_status = {
         "a "
         "later time, retries included. held: set aside, because their time has not come or "
         "because they stand behind such a message of their key. blocked: keys that wait for "
-        "such a message, or for an operator. dead: in the table of dead letters. lag: age of "
+        "such a message, or for an operator. parked: those of them that wait for an operator; "
+        "sluice keys lists them. dead: in the table of dead letters. lag: age of "
         "the "
         "oldest message that is or was due. nodes: those that live; sluice workers lists them. "
         "lanes: those with an owner, and those without.\n"
         "\n"
         "With --json one object: table, schema_version, lanes, total, due, leased, scheduled, "
-        "held, blocked_keys, dead, lag_seconds, strategy (null without nodes), nodes, "
+        "held, blocked_keys, parked_keys, dead, lag_seconds, strategy (null without nodes), "
+        "nodes, "
         "per_second (messages that all nodes delivered lately), free_lanes, workers (worker, "
         "messages, keys, lease_seconds).\n",
     .groups = SL_FOR_DB,

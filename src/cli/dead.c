@@ -111,12 +111,16 @@ static void tell_step(void *ctx, size_t seen)
 sl_rc sl_dead_move(sl_dead_job *job, sl_dead_refs *refs, sl_err *err)
 {
     sl_requeue q = { .db = job->db,
-                     .how = { .lock = "dead/lock", .drop = "dead/drop" },
+                     .how = { .lock = "dead/lock",
+                              .drop = "dead/drop",
+                              .noun = "dead letter",
+                              .by_row = true },
                      .stays = tell_stay,
                      .step = tell_step,
                      .ctx = job };
     if (job->resend) {
         q.how.taken = "dead/taken";
+        q.how.unregister = "dead/unregister";
         q.how.insert = "dead/resend";
     }
     sl_rc rc = sl_requeue_run(&q, refs, err);

@@ -185,11 +185,9 @@ void sl_findings_print(const sl_findings *all, size_t width, FILE *out)
 {
     sl_table t = { 0 };
     fill_wide(&t, all);
-    if (width && sl_table_width(&t) > width) {
-        fill_narrow(&t, all, NARROWEST);
-        size_t taken = sl_table_width(&t) - sl_table_column_width(&t, 2);
-        fill_narrow(&t, all, width > taken + NARROWEST ? width - taken : NARROWEST);
-    }
+    /* How wide wrapped text becomes depends on where its blanks are: try. */
+    for (size_t room = width; width && room >= NARROWEST && sl_table_width(&t) > width; room--)
+        fill_narrow(&t, all, room);
     sl_table_print(&t, out);
     sl_table_fini(&t);
     fprintf(out, "\n%zu bad, %zu warn, %zu unknown, %zu ok\n", sl_findings_of(all, SL_BAD),

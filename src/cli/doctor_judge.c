@@ -461,7 +461,8 @@ void sl_judge_keys(sl_findings *out, const sl_key_fact *f)
              f->parked    ? "stopped by an operator"
              : *f->reason ? f->reason
                           : "no reason was kept");
-    sl_advise(out, "docs/operating.md, Blocked keys: try again now, give it up, or go on");
+    sl_advise(out, "'sluice keys' lists them; docs/operating.md, Blocked keys: retry, "
+                   "skip-head, or resume");
 }
 
 void sl_judge_waiting(sl_findings *out, int64_t id, const char *topic, int64_t age_us,

@@ -28,12 +28,14 @@ static const struct {
     { NULL, "sluice_outbox_sent",
       "sent_id id topic entity_key event_type payload content_type headers idempotency_key "
       "created_at sent_at attempts epoch" },
-    { NULL, "sluice_outbox_keys", "entity_key lane head due_at since reason" },
+    { NULL, "sluice_outbox_keys",
+      "entity_key lane head due_at since reason fence doubt tried" },
     { "postgres", "sluice_outbox_claims", "epoch ends_at holder held_by keys" },
     { "sqlite", "sluice_outbox_claims", "claim epoch ends_at holder held_by" },
     { NULL, "sluice_outbox_nodes",
       "session node strategy assign workers born started_at lives_until sent failed "
       "per_second" },
+    { NULL, "sluice_outbox_idempotency", "idempotency_key seq since gone_at" },
     { NULL, "sluice_outbox_lanes", "lane owner epoch since" },
     { NULL, "sluice_outbox_meta", "name value" },
     { "postgres", "sluice_outbox_epoch", "last_value" },

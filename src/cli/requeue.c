@@ -133,19 +133,19 @@ static sl_rc lock(const sl_requeue *job, chunk *c, sl_err *err)
     return job->db->ops->run(job->db, calls, n, err);
 }
 
-/* A trigger or a rule of the table may swallow what is inserted: then nothing is deleted, either. */
-static sl_rc check_resent(const sl_requeue *job, const chunk *c, int64_t inserted, sl_err *err)
+/* The table may leave out what is inserted: ours does where an idempotency key is registered, and so may a trigger or a
+ * rule of someone else. Then nothing is deleted, either. */
+static sl_rc check_resent(sl_requeue *job, const chunk *c, int64_t inserted, sl_err *err)
 {
-    if (!job->how.insert || inserted == (int64_t)c->going)
+    job->left_out = inserted != (int64_t)c->going;
+    if (!job->left_out)
         return SL_OK;
     job->db->ops->rollback(job->db);
-    return sl_fail(err, SL_OPERATOR,
-                   "the table took %lld of %zu messages\nhint: does a trigger or a rule of it "
-                   "leave some out?",
-                   (long long)inserted, c->going);
+    return sl_fail(err, SL_REFUSED, "the table took %lld of %zu messages", (long long)inserted,
+                   c->going);
 }
 
-static sl_rc move_locked(const sl_requeue *job, chunk *c, sl_err *err)
+static sl_rc move_locked(sl_requeue *job, chunk *c, sl_err *err)
 {
     c->going = 0;
     for (size_t i = 0; i < c->n; i++) {
@@ -155,15 +155,20 @@ static sl_rc move_locked(const sl_requeue *job, chunk *c, sl_err *err)
         c->ids[c->going++] = c->v[i].id;
     }
     sl_val in[] = { sl_ints(c->row_ids, c->going), sl_ints(c->ids, c->going) };
-    const char *stmts[] = { job->how.insert, job->how.drop };
-    sl_call calls[2];
+    const char *stmts[] = { job->how.unregister, job->how.insert, job->how.drop };
+    sl_call calls[3];
+    const sl_call *insert = NULL;
     size_t n = 0;
-    for (size_t i = 0; i < 2; i++)
-        if (stmts[i])
-            calls[n++] = (sl_call){ .stmt = sl_db_stmt(job->db, stmts[i]), .in = in };
+    for (size_t i = 0; i < 3; i++) {
+        if (!stmts[i])
+            continue;
+        if (i == 1)
+            insert = &calls[n];
+        calls[n++] = (sl_call){ .stmt = sl_db_stmt(job->db, stmts[i]), .in = in };
+    }
     sl_rc rc = job->db->ops->run(job->db, calls, n, err);
-    if (rc == SL_OK)
-        rc = check_resent(job, c, calls[0].affected, err);
+    if (rc == SL_OK && insert)
+        rc = check_resent(job, c, insert->affected, err);
     return rc == SL_OK ? sl_db_run1(job->db, "tx/commit", NULL, NULL, NULL, NULL, err) : rc;
 }
 
@@ -182,6 +187,7 @@ static sl_rc move_once(sl_requeue *job, sl_ref *v, size_t n, sl_err *err)
     chunk *c = sl_alloc(sizeof *c);
     c->v = v;
     c->n = n;
+    job->left_out = false;
     sl_rc rc = lock(job, c, err);
     if (rc == SL_OK)
         rc = move_locked(job, c, err);
@@ -193,11 +199,26 @@ static sl_rc move_once(sl_requeue *job, sl_ref *v, size_t n, sl_err *err)
     return rc;
 }
 
-/* The table refuses one of them (a message with the same idempotency key came in between, or stands in the same chunk;
- * a constraint is younger than the row): in halves, until it is alone and stays. */
+/* One alone. If the table left it out: had a message with its idempotency key come in between? Then the second try finds
+ * that message, and says so. */
+static sl_rc move_one(sl_requeue *job, sl_ref *v, sl_err *err)
+{
+    sl_rc rc = move_once(job, v, 1, err);
+    if (rc == SL_REFUSED && job->left_out && job->how.taken)
+        rc = move_once(job, v, 1, err);
+    if (rc == SL_REFUSED && job->left_out)
+        return sl_fail(err, SL_OPERATOR,
+                       "the table takes no message for %s %lld\nhint: does a trigger or a rule "
+                       "of it leave some out?",
+                       job->how.noun, (long long)(job->how.by_row ? v->row_id : v->id));
+    return rc;
+}
+
+/* The table refuses one of them or leaves it out (a message with the same idempotency key came in between, or stands in
+ * the same chunk; a constraint is younger than the row): in halves, until it is alone and stays. */
 static sl_rc move_some(sl_requeue *job, sl_ref *v, size_t n, sl_err *err)
 {
-    sl_rc rc = move_once(job, v, n, err);
+    sl_rc rc = n == 1 ? move_one(job, v, err) : move_once(job, v, n, err);
     if (rc != SL_REFUSED)
         return rc;
     if (n == 1) {

@@ -34,8 +34,11 @@ typedef struct sl_requeue_how {
     const char *lock; /* those that are still there */
     const char *
         taken; /* NULL, or those that cannot be inserted: row_id, id in the way, its idempotency key */
-    const char *insert; /* NULL, or into the outbox */
-    const char *drop;   /* NULL, or out of the side table */
+    const char *unregister; /* NULL, or lets go of what the insert registers again */
+    const char *insert;     /* NULL, or into the outbox */
+    const char *drop;       /* NULL, or out of the side table */
+    const char *noun;       /* what a row is called, for people: "dead letter" */
+    bool by_row; /* and its number is the row's own; else that of the message that it was */
 } sl_requeue_how;
 
 typedef struct sl_requeue {
@@ -48,6 +51,7 @@ typedef struct sl_requeue {
     size_t done;
     size_t gone;   /* someone else took them away meanwhile */
     size_t stayed; /* could not be inserted: stays() was told why */
+    bool left_out; /* in the last transaction, the table took less than it was given */
 } sl_requeue;
 
 /* Safe beside nodes, producers and others who do the same. A failure leaves what was done as it is, and the rest where

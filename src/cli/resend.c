@@ -5,7 +5,9 @@
 
 enum { PAGE = 10000 }; /* a question is answered with so many */
 
-const sl_requeue_how sl_resend_how = { .lock = "sent/lock", .insert = "sent/resend" };
+const sl_requeue_how sl_resend_how = { .lock = "sent/lock",
+                                       .insert = "sent/resend",
+                                       .noun = "kept message" };
 
 static sl_rc add_row(void *ctx, const sl_val *cols, sl_err *err)
 {

@@ -60,6 +60,7 @@ static sl_rc read_blocked(void *ctx, const sl_val *cols, sl_err *err)
 {
     (void)err;
     ((sl_who *)ctx)->blocked = cols[0].i;
+    ((sl_who *)ctx)->parked = cols[1].i;
     return SL_OK;
 }
 

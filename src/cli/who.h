@@ -20,6 +20,7 @@ typedef struct sl_who {
     sl_holder *holders;
     size_t holder_count;
     int64_t blocked; /* keys that wait */
+    int64_t parked;  /* those of them that wait for an operator */
 } sl_who;            /* zero-initialise */
 
 /* Both may be called again: what was there is forgotten. The first reads all, and for that the whole

@@ -13,6 +13,8 @@
 
 typedef struct sl_batch sl_batch;
 
+#define SL_FOREVER INT64_MAX /* until an operator says otherwise: parked */
+
 struct sl_msg {
     int64_t id;
     int64_t epoch;
@@ -21,9 +23,16 @@ struct sl_msg {
     int64_t created_us; /* Unix time */
     bool last;          /* the same: of its key in this claim */
     int32_t attempt;    /* 1 at the first delivery */
+    int32_t route;      /* which of the node's; -1: none wants it */
+    bool counted;       /* this attempt is in the table already */
+    bool untried;       /* of SL_RETRY: there was no attempt */
+    bool
+        consumed; /* at most once: it is no longer in the table, and never sent again by itself */
+    bool handed; /* the sink has, or had, it */
+    bool buried; /* of SL_DEAD: by decision of a program, whatever the policy */
     sl_verdict verdict;
     int64_t
-        delay_ns; /* of SL_RETRY: the sink's wish, or -1 for the relay's own growing delay */
+        delay_ns; /* of SL_RETRY: the sink's wish, or -1 for the relay's own growing delay, or SL_FOREVER */
     sl_str topic;
     sl_str key; /* absent: no order wanted */
     sl_str type;

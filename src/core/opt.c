@@ -402,6 +402,21 @@ static void show_map(const sl_opt_map *map, sl_buf *out)
     }
 }
 
+static sl_rc add_text(sl_opt_list *list, const char *text)
+{
+    list->v = sl_realloc(list->v, (list->count + 1) * sizeof *list->v);
+    list->v[list->count++] = sl_strdup(text);
+    return SL_OK;
+}
+
+static void list_fini(sl_opt_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        free(list->v[i]);
+    free(list->v);
+    *list = (sl_opt_list){ 0 };
+}
+
 /* ---- All types ---- */
 
 sl_rc sl_opt_set(const sl_opt *o, void *base, const char *text, sl_err *err)
@@ -419,6 +434,8 @@ sl_rc sl_opt_set(const sl_opt *o, void *base, const char *text, sl_err *err)
         return set_choice(o, base, text, err);
     case SL_OPT_MAP:
         return set_map(o, base, text, err);
+    case SL_OPT_LIST:
+        return add_text(member(o, base), text);
     }
     return sl_fail(err, SL_OPERATOR, "%s has a type that is not known", o->name);
 }
@@ -443,6 +460,8 @@ void sl_opt_free(const sl_opt *table, void *base)
             *slot = NULL;
         } else if (o->type == SL_OPT_MAP) {
             map_fini(member(o, base));
+        } else if (o->type == SL_OPT_LIST) {
+            list_fini(member(o, base));
         }
     }
 }
@@ -492,6 +511,8 @@ void sl_opt_show(const sl_opt *o, const void *base, bool reveal, sl_buf *out)
     case SL_OPT_MAP:
         show_map(at, out);
         break;
+    case SL_OPT_LIST:
+        break; /* no setting is one */
     }
 }
 

@@ -22,15 +22,15 @@ typedef enum sl_opt_type {
     SL_OPT_SIZE,   /* int64_t bytes: 512, 64k, 8M, 1G (powers of 1024) */
     SL_OPT_TEXT,   /* char *, owned, NULL when unset */
     SL_OPT_CHOICE, /* int: index into the words of `arg`, "a|b|c" */
-    SL_OPT_MAP     /* sl_opt_map: name=value,name=value; a mapping in YAML */
+    SL_OPT_MAP,    /* sl_opt_map: name=value,name=value; a mapping in YAML */
+    SL_OPT_LIST    /* sl_opt_list: of a flag that may be given again; only for flags */
 } sl_opt_type;
 
 enum {
     SL_OPT_RELOAD = 1 << 0, /* HUP applies a new value; others need a restart */
     SL_OPT_SECRET = 1 << 1, /* masked wherever settings are shown */
     SL_OPT_CLI_ONLY =
-        1 << 2,          /* a flag of one command: not in the file, not in the environment */
-    SL_OPT_LIST = 1 << 3 /* TEXT that may be given several times: joined by commas */
+        1 << 2 /* a flag of one command: not in the file, not in the environment */
 };
 
 typedef struct sl_opt {
@@ -54,6 +54,11 @@ typedef struct sl_opt_map {
     char **names;
     char **values;
 } sl_opt_map;
+
+typedef struct sl_opt_list {
+    size_t count;
+    char **v;
+} sl_opt_list;
 
 /* Sets every member to its default; the struct must be zeroed. */
 void sl_opt_defaults(const sl_opt *table, void *base);

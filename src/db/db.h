@@ -152,6 +152,7 @@ struct sl_db_ops {
     /* Between two runs, without asking the server: has it hung up? Then it has ended the transaction
      * and let go of its locks. Cheap enough for each message. */
     bool (*alive)(sl_db *db);
+    bool (*in_tx)(sl_db *db); /* has whoever uses the connection begun a transaction? */
 };
 
 /* The dialects of this build, ended by NULL; written by Meson. */

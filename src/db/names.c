@@ -11,6 +11,7 @@ enum { NAME_MAX_BYTES = 63, TABLE_MAX_BYTES = 63 - 16 };
 
 #define TABLE_WORD "sluice_outbox"
 #define LANES_WORD "sluice_lanes"
+#define INBOX_WORD "sluice_inbox"
 
 const char *const sl_columns[] = {
     "id",         "topic",           "entity_key", "event_type",   "payload", "content_type",
@@ -61,8 +62,9 @@ static sl_rc check_table(const char *table, sl_err *err)
 static bool meets_side_column(const char *ours, const char *theirs)
 {
     static const char *const pairs[][2] = {
-        { "entity_key", " head due_at since reason dead_id died_at sent_id sent_at " },
-        { "lane", " head due_at since reason owner " },
+        { "entity_key",
+          " head due_at since reason fence doubt tried dead_id died_at sent_id sent_at " },
+        { "lane", " head due_at since reason fence doubt tried owner " },
         { "epoch",
           " claim ends_at holder held_by owner since dead_id died_at sent_id sent_at " },
         { "id", " sent_id sent_at " },
@@ -71,7 +73,7 @@ static bool meets_side_column(const char *ours, const char *theirs)
         { "payload", " sent_id sent_at " },
         { "content_type", " sent_id sent_at " },
         { "headers", " sent_id sent_at " },
-        { "idempotency_key", " sent_id sent_at " },
+        { "idempotency_key", " seq since gone_at dead_id died_at sent_id sent_at " },
         { "created_at", " sent_id sent_at " },
         { "attempts", " sent_id sent_at " },
     };
@@ -144,10 +146,25 @@ sl_rc sl_names_init(sl_names *n, const char *table, const sl_opt_map *columns, s
     return rc;
 }
 
+sl_rc sl_names_inbox(sl_names *n, const char *table, sl_err *err)
+{
+    const char *dot = strchr(table, '.');
+    sl_rc rc = check_table(table, err);
+    if (rc != SL_OK)
+        return rc;
+    free(n->inbox_schema);
+    free(n->inbox);
+    n->inbox_schema = dot ? sl_strndup(table, (size_t)(dot - table)) : NULL;
+    n->inbox = sl_strdup(dot ? dot + 1 : table);
+    return SL_OK;
+}
+
 void sl_names_fini(sl_names *n)
 {
     free(n->schema);
     free(n->table);
+    free(n->inbox_schema);
+    free(n->inbox);
     for (size_t i = 0; i < n->columns.count; i++) {
         free(n->columns.names[i]);
         free(n->columns.values[i]);
@@ -170,11 +187,27 @@ static bool unqualified(const char *suffix)
            !strncmp(suffix, "_tr_", 4);
 }
 
+static void put_name(const char *schema, const char *table, const char *suffix,
+                     size_t suffix_bytes, sl_buf *out)
+{
+    if (schema && !unqualified(suffix))
+        sl_buf_printf(out, "\"%s\".", schema);
+    sl_buf_printf(out, "\"%s%.*s\"", table, (int)suffix_bytes, suffix);
+}
+
 static void put_table(const sl_names *n, const char *suffix, size_t suffix_bytes, sl_buf *out)
 {
-    if (n->schema && !unqualified(suffix))
-        sl_buf_printf(out, "\"%s\".", n->schema);
-    sl_buf_printf(out, "\"%s%.*s\"", n->table, (int)suffix_bytes, suffix);
+    put_name(n->schema, n->table, suffix, suffix_bytes, out);
+}
+
+static bool put_inbox(const sl_names *n, const char *word, size_t bytes, sl_buf *out)
+{
+    const size_t prefix = sizeof INBOX_WORD - 1;
+    if (bytes < prefix || memcmp(word, INBOX_WORD, prefix) != 0)
+        return false;
+    put_name(n->inbox_schema, n->inbox ? n->inbox : SL_INBOX_DEFAULT, word + prefix,
+             bytes - prefix, out);
+    return true;
 }
 
 static void put_word(const sl_names *n, const char *word, size_t bytes, sl_buf *out)
@@ -186,6 +219,8 @@ static void put_word(const sl_names *n, const char *word, size_t bytes, sl_buf *
         put_table(n, word + prefix, bytes - prefix, out);
         return;
     }
+    if (put_inbox(n, word, bytes, out))
+        return;
     if (bytes == sizeof LANES_WORD - 1 && !memcmp(word, LANES_WORD, bytes)) {
         sl_buf_printf(out, "%lld", (long long)n->lanes);
         return;

@@ -383,6 +383,12 @@ static void pg_close(sl_db *db)
     free(p);
 }
 
+static bool pg_in_tx(sl_db *db)
+{
+    PGTransactionStatusType t = PQtransactionStatus(pg_of(db)->conn.pg);
+    return t == PQTRANS_INTRANS || t == PQTRANS_INERROR;
+}
+
 const sl_db_ops sl_db_postgres = {
     .name = "postgres",
     .example = "postgresql://user@host/database",
@@ -397,4 +403,5 @@ const sl_db_ops sl_db_postgres = {
     .rollback = pg_rollback,
     .await = pg_await,
     .alive = pg_alive,
+    .in_tx = pg_in_tx,
 };

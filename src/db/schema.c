@@ -272,6 +272,50 @@ sl_rc sl_schema_init(sl_db *db, const sl_names *names, sl_schema_done *done, sl_
     return rc;
 }
 
+static const char *const inbox_columns[] = { "consumer", "message_id", "seen_at" };
+
+/* A table of that name which is something else must not pass for one. */
+static sl_rc check_inbox(const sl_names *names, const columns *have, sl_err *err)
+{
+    for (size_t i = 0; i < sizeof inbox_columns / sizeof inbox_columns[0]; i++)
+        if (!column_type(have, inbox_columns[i]))
+            return sl_fail(err, SL_OPERATOR,
+                           "table '%s' is there, but it is no inbox: it has no column '%s'\n"
+                           "hint: give another name: --inbox-table NAME",
+                           names->inbox ? names->inbox : SL_INBOX_DEFAULT, inbox_columns[i]);
+    return SL_OK;
+}
+
+static sl_rc make_inbox(sl_db *db, const sl_names *names, bool *created, sl_err *err)
+{
+    columns *have = sl_alloc(sizeof *have);
+    sl_rc rc = read_columns(db, names, "sluice_inbox", have, err);
+    *created = have->count == 0;
+    if (rc == SL_OK && !*created)
+        rc = check_inbox(names, have, err);
+    columns_fini(have);
+    free(have);
+    if (rc == SL_OK && *created)
+        rc = run_script(db, names, sl_script_named(db->ops->name, "schema/inbox")->text, err);
+    return rc == SL_OK ? sl_db_run1(db, "tx/commit", NULL, NULL, NULL, NULL, err) : rc;
+}
+
+sl_rc sl_schema_inbox(sl_db *db, const sl_names *names, bool *created, sl_err *err)
+{
+    sl_buf quoted = { 0 };
+    sl_names_apply(names, "sluice_inbox", &quoted);
+    sl_val table = sl_text((sl_str){ quoted.p, quoted.n });
+    sl_call begin[] = { { .stmt = sl_db_stmt(db, "tx/begin") },
+                        { .stmt = sl_db_stmt(db, "schema/lock"), .in = &table } };
+    sl_rc rc = db->ops->run(db, begin, 2, err);
+    if (rc == SL_OK)
+        rc = make_inbox(db, names, created, err);
+    if (rc != SL_OK)
+        db->ops->rollback(db);
+    sl_buf_fini(&quoted);
+    return rc;
+}
+
 sl_rc sl_schema_print(const char *dialect, const sl_names *names, sl_buf *out, sl_err *err)
 {
     if (!sl_db_named(dialect))
@@ -280,5 +324,14 @@ sl_rc sl_schema_print(const char *dialect, const sl_names *names, sl_buf *out, s
     for (int v = 1; v <= SL_SCHEMA_VERSION; v++)
         sl_names_apply(names, migration(dialect, v), out);
     sl_buf_puts(out, "\nCOMMIT;\n");
+    return SL_OK;
+}
+
+sl_rc sl_schema_print_inbox(const char *dialect, const sl_names *names, sl_buf *out,
+                            sl_err *err)
+{
+    if (!sl_db_named(dialect))
+        return sl_fail(err, SL_OPERATOR, "no dialect '%s' in this build", dialect);
+    sl_names_apply(names, sl_script_named(dialect, "schema/inbox")->text, out);
     return SL_OK;
 }

@@ -29,8 +29,12 @@ typedef struct sl_schema_done {
  * when several nodes do it at once. */
 SL_CHECK sl_rc sl_schema_init(sl_db *db, const sl_names *names, sl_schema_done *done,
                               sl_err *err);
-/* The same as SQL text, for those who run migrations themselves. */
+/* Makes the inbox of a receiver, and nothing else; refuses a table of that name that is none. */
+SL_CHECK sl_rc sl_schema_inbox(sl_db *db, const sl_names *names, bool *created, sl_err *err);
+/* What sl_schema_init makes, as SQL text, for those who run migrations themselves. */
 SL_CHECK sl_rc sl_schema_print(const char *dialect, const sl_names *names, sl_buf *out,
                                sl_err *err);
+SL_CHECK sl_rc sl_schema_print_inbox(const char *dialect, const sl_names *names, sl_buf *out,
+                                     sl_err *err);
 
 #endif

@@ -393,6 +393,11 @@ static sl_rc lite_await(sl_db *db, int fd, int64_t until_ns, bool *woken, sl_err
     return rc == SL_OK ? sl_lite_watch_await(&l->watch, fd, until_ns, woken, err) : rc;
 }
 
+static bool lite_in_tx(sl_db *db)
+{
+    return !sqlite3_get_autocommit(lite_of(db)->db);
+}
+
 const sl_db_ops sl_db_sqlite = {
     .name = "sqlite",
     .example = "sqlite:PATH",
@@ -407,4 +412,5 @@ const sl_db_ops sl_db_sqlite = {
     .rollback = lite_rollback,
     .await = lite_await,
     .alive = lite_alive,
+    .in_tx = lite_in_tx,
 };

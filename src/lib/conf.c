@@ -47,7 +47,12 @@ void sl_conf_log_write(void *conf, sl_log_level level, const char *line)
 sl_rc sl_conf_names(sl_names *out, const sl_settings *s, sl_err *err)
 {
     sl_rc rc = sl_names_init(out, s->table, &s->columns, err);
+    if (rc != SL_OK)
+        return rc;
     out->lanes = s->lanes;
+    rc = sl_names_inbox(out, s->inbox_table, err);
+    if (rc != SL_OK)
+        sl_names_fini(out);
     return rc;
 }
 
@@ -102,6 +107,7 @@ void sl_conf_claim(sl_claim_conf *out, const sl_settings *s, const char *worker)
         .retry_max_ns = s->retry_max_ns,
         .keep = s->retention_ns > 0,
         .workers = s->workers,
+        .consumes = sl_settings_consume(s),
     };
 }
 

@@ -40,10 +40,13 @@ void sl_conf_member(sl_member_conf *out, const sl_settings *s, const char *node)
 /* The node's name: as set, or host and process id. The caller frees it. */
 char *sl_conf_node(const sl_settings *s);
 
-/* Milliseconds of a caller, who may well mean for ever: the ends instead of an overflow. */
+/* Milliseconds of a caller, who may well mean for ever: the ends instead of an overflow. Not SL_FOREVER: only
+ * the policy parks. */
 static inline int64_t sl_conf_ns_of_ms(int64_t ms)
 {
-    return ms > INT64_MAX / SL_MS ? INT64_MAX : ms < INT64_MIN / SL_MS ? INT64_MIN : ms * SL_MS;
+    return ms > INT64_MAX / SL_MS   ? INT64_MAX - SL_MS
+           : ms < INT64_MIN / SL_MS ? INT64_MIN
+                                    : ms * SL_MS;
 }
 
 /* An sl_log_write that hands lines to the conf's own function; ctx is the sl_conf. */

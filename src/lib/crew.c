@@ -5,6 +5,7 @@
 #include "core/mem.h"
 #include "lib/conf.h"
 #include "lib/idle.h"
+#include "lib/keep_keys.h"
 #include "lib/sent.h"
 #include "lib/vacuum.h"
 #include "lib/wake.h"
@@ -19,6 +20,10 @@
 #define IDLE_BASE_NS (5 * SL_MS)
 #define DRAIN_MAX_NS (100 * SL_MS)
 #define WAKE_TEST_NS (2 * SL_SEC)
+/* While a sink is down, a worker looks this often whether that is still so. */
+#define WAIT_MAX_NS (100 * SL_MS)
+/* With drain it is given up after so many tries: about two seconds. */
+enum { DRAIN_PROBES = 4 };
 
 typedef struct worker {
     sl_crew *crew;
@@ -36,7 +41,9 @@ struct sl_crew {
     sl_idle *idle;
     sl_janitor *janitor;
     sl_vacuum vacuum;
-    bool kept;   /* delivered messages may be there that nobody keeps any more */
+    bool kept; /* delivered messages may be there that nobody keeps any more */
+    sl_care *care;
+    sl_routes routes;
     bool notify; /* wake: notify, and it works */
     sl_sink_maker make;
     void *make_ctx;
@@ -63,8 +70,7 @@ static void session_close(session *s)
 {
     if (s->relay.claim)
         s->relay.claim->ops->close(s->relay.claim);
-    if (s->relay.sink)
-        s->relay.sink->ops->close(s->relay.sink);
+    sl_ways_close(s->relay.ways, s->relay.way_count);
     sl_db_close(s->db);
     sl_relay_fini(&s->relay);
 }
@@ -77,7 +83,10 @@ static sl_rc session_open(session *s, worker *w, int wake_fd, sl_err *err)
 
     *s = (session){ .relay = { .stop = crew->stop,
                                .counts = &w->counts,
+                               .care = crew->care,
+                               .log = crew->log,
                                .worker = w->name,
+                               .way_count = crew->routes.count,
                                .batch_max = set->batch,
                                .send_max_ns = set->lease_ns } };
     sl_batch_init(&s->relay.batch);
@@ -89,8 +98,8 @@ static sl_rc session_open(session *s, worker *w, int wake_fd, sl_err *err)
     if (rc == SL_OK)
         rc = strategy->open(&s->relay.claim, s->db, &conf, err);
     if (rc == SL_OK)
-        rc = crew->make(crew->make_ctx, &s->relay.sink,
-                        &(sl_sink_conf){ .url = set->sink, .worker = w->name }, err);
+        rc = sl_ways_open(&s->relay.ways, &crew->routes, crew->make, crew->make_ctx, w->name,
+                          err);
     if (rc != SL_OK)
         session_close(s);
     return rc;
@@ -189,6 +198,19 @@ static sl_rc idle(session *s, worker *w, unsigned *pauses, bool *done, sl_err *e
     return SL_OK;
 }
 
+/* The sink is down. Who was to deliver what is there and end does not wait for long. */
+static sl_rc wait_for_sink(session *s, worker *w, sl_err *err)
+{
+    const sl_way *way = &s->relay.ways[0];
+    int64_t wait_ns = s->relay.wait_ns < WAIT_MAX_NS ? s->relay.wait_ns : WAIT_MAX_NS;
+    if (w->crew->settings->drain && sl_breaker_failures(way->route->breaker) >= DRAIN_PROBES)
+        return sl_fail(err, SL_OPERATOR,
+                       "the sink is down%s%s\nhint: what is left stays in the table",
+                       way->why[0] ? ": " : "", way->why);
+    sl_stop_sleep(w->crew->stop, wait_ns);
+    return SL_OK;
+}
+
 /* Turns until told to stop, until nothing is left (drain), or until something fails. */
 static sl_rc turn_until(session *s, worker *w, sl_err *err)
 {
@@ -205,6 +227,10 @@ static sl_rc turn_until(session *s, worker *w, sl_err *err)
         if (rc != SL_OK)
             return rc;
         w->failures = 0;
+        if (s->relay.wait_ns) {
+            rc = wait_for_sink(s, w, err);
+            continue;
+        }
         turns = s->relay.batch.count > 0 ? turns + 1 : 0;
         if (turns > 0)
             pauses = 0;
@@ -282,6 +308,12 @@ static void member_counts(void *ctx, int64_t *sent, int64_t *failed)
     *failed = (int64_t)(c.retried + c.dead + c.unknown);
 }
 
+static void member_alarm(void *ctx)
+{
+    const sl_crew *crew = ctx;
+    sl_care_alarm(crew->care);
+}
+
 static void member_failed(void *ctx, const sl_err *err)
 {
     stop_crew(ctx, err);
@@ -295,6 +327,7 @@ static sl_rc join(sl_crew *crew, int rehearse_fd, sl_err *err)
     conf.open = member_open;
     conf.counts = member_counts;
     conf.failed = member_failed;
+    conf.alarm = member_alarm;
     conf.ctx = crew;
     conf.log = crew->log;
     conf.patient = rehearse_fd < 0;
@@ -372,6 +405,7 @@ static sl_rc start_janitor(sl_crew *crew, sl_err *err)
         conf.chores[conf.count++] = sl_sent_chore(crew->settings);
     crew->vacuum = (sl_vacuum){ .written = written, .ctx = crew };
     conf.chores[conf.count++] = sl_vacuum_chore(&crew->vacuum);
+    conf.chores[conf.count++] = sl_keep_keys_chore(crew->settings);
     return sl_janitor_start(&crew->janitor, &conf, err);
 }
 
@@ -400,6 +434,8 @@ sl_rc sl_crew_start(sl_crew **out, const sl_settings *settings, sl_sink_maker ma
     crew->log = log;
     crew->kept = rehearse_fd < 0; /* else the rehearsal looks */
     crew->idle = sl_idle_new(crew->count);
+    crew->care = sl_care_new();
+    sl_routes_make(&crew->routes, settings);
     sl_rc rc = crew->idle && sl_stop_init(&crew->ended)
                    ? sl_conf_names(&crew->names, settings, err)
                    : sl_fail(err, SL_AGAIN, "cannot create a descriptor: %s", strerror(errno));
@@ -447,6 +483,8 @@ void sl_crew_free(sl_crew *crew)
     (void)!sl_crew_wait(crew, &ignored);
     sl_member_leave(crew->member);
     sl_idle_free(crew->idle);
+    sl_care_free(crew->care);
+    sl_routes_fini(&crew->routes);
     free(crew->node);
     for (size_t i = 0; i < crew->count; i++)
         free(crew->workers[i].name);

@@ -8,11 +8,7 @@
 #define SL_LIB_CREW_H
 
 #include "core/log.h"
-#include "lib/settings.h"
-#include "relay/relay.h"
-
-/* Opens a sink for one worker: sl_sink_open, or a handler of the program. */
-typedef sl_rc (*sl_sink_maker)(void *ctx, sl_sink **out, const sl_sink_conf *conf, sl_err *err);
+#include "lib/routes.h"
 
 typedef struct sl_crew sl_crew;
 

@@ -41,8 +41,11 @@ static void handler_submit(sl_sink *s, sl_batch *b, sl_msg *m)
     const sl_runner *r = ((handler_sink *)s)->runner;
     sl_reply reply = { .delay_ms = -1 };
     sl_verdict v = r->fn(r->ctx, m, &reply);
-    if (v != SL_SENT && v != SL_RETRY && v != SL_DEAD)
+    if (v != SL_SENT && v != SL_RETRY && v != SL_DEAD && v != SL_RELEASED)
         v = SL_UNKNOWN;
+    if (v == SL_RELEASED && !*reply.reason)
+        sl_reply_reason(&reply, "the handler is out of order");
+    m->buried = v == SL_DEAD;
     if (v == SL_RETRY && reply.delay_ms >= 0)
         m->delay_ns = sl_conf_ns_of_ms(reply.delay_ms);
     sl_msg_settle(b, m, v, *reply.reason ? sl_str_of(reply.reason) : SL_NONE);

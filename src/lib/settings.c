@@ -27,6 +27,9 @@ const sl_opt sl_settings_table[] = {
       "How many hash buckets of keys the table has. Fixed when the table is made; a node that "
       "is "
       "told another number refuses to start." },
+    { "inbox_table", SL_OPT_TEXT, AT(inbox_table), SL_INBOX_DEFAULT, 1, 0, SL_FOR_INIT, "NAME",
+      "The table in which receivers note what they have handled, NAME or SCHEMA.NAME: made by "
+      "`sluice init --inbox`, used by sl_inbox_pg and sl_inbox_sqlite." },
     { "connect_timeout", SL_OPT_TIME, AT(connect_timeout_ns), "10s", 100 * SL_MS, 3600 * SL_SEC,
       SL_FOR_DB, "TIME", "Give up connecting to the database after this time." },
     { "statement_timeout", SL_OPT_TIME, AT(statement_timeout_ns), "60s", 100 * SL_MS,
@@ -75,6 +78,26 @@ const sl_opt sl_settings_table[] = {
     { "retry_max", SL_OPT_TIME, AT(retry_max_ns), "5m", SL_MS, 30 * 86400 * SL_SEC,
       SL_OPT_RELOAD | SL_FOR_RUN | SL_FOR_PULL, "TIME",
       "The longest delay between two deliveries of a message." },
+    { "max_attempts", SL_OPT_INT, AT(max_attempts), "20", 1, 1000000, SL_FOR_RUN, "N",
+      "How often a message is tried before on_failure decides. An outage of the whole sink "
+      "uses "
+      "up nobody's attempts." },
+    { "on_failure", SL_OPT_CHOICE, AT(on_failure), "block", 0, 0, SL_FOR_RUN, "block|park|skip",
+      "When max_attempts are used up: keep trying at the longest delay; stop, and wait for an "
+      "operator (sluice keys); or make a dead letter of the message (sluice dead). Its key "
+      "waits "
+      "with the first two, and goes on with the last. A message that the sink refuses for good "
+      "is "
+      "parked, or with skip a dead letter, at once." },
+    { "delivery", SL_OPT_CHOICE, AT(delivery), "at-least-once", 0, 0, SL_FOR_RUN,
+      "at-least-once|at-most-once",
+      "What a crash in the middle of a delivery means: the message is sent again; or never, "
+      "and "
+      "is listed (sluice dead list --unknown) if it is not known to be sent." },
+    { "idempotency_keep", SL_OPT_TIME, AT(idempotency_keep_ns), "7d", SL_SEC,
+      3650 * 86400 * SL_SEC, SL_OPT_RELOAD | SL_FOR_RUN, "TIME",
+      "How long an idempotency key is kept after its message is gone from the table, and is no "
+      "dead letter either. Until then another message with it is left out." },
     { "retention", SL_OPT_TIME, AT(retention_ns), "0s", 0, 10 * 365 * 86400 * SL_SEC,
       SL_OPT_RELOAD | SL_FOR_RUN | SL_FOR_PULL, "TIME",
       "How long delivered messages are kept, for `sluice resend`; 0s: not at all. The same for "
@@ -205,6 +228,25 @@ static sl_rc check_assign(const sl_settings *s, sl_err *err)
     return SL_OK;
 }
 
+bool sl_settings_consume(const sl_settings *s)
+{
+    bool once = s->delivery == 1;
+    for (size_t i = 0; i < s->route_count; i++)
+        once |= s->routes[i].delivery == 1;
+    return once;
+}
+
+static sl_rc check_delivery(const sl_settings *s, sl_err *err)
+{
+    if (!sl_settings_consume(s) || sl_claim_named(s->strategy)->consume)
+        return SL_OK;
+    return sl_fail(
+        err, SL_REFUSED,
+        "strategy %s cannot deliver at most once: its claim would end before the send\n"
+        "hint: lanes, guard or skip-locked",
+        s->strategy);
+}
+
 sl_rc sl_settings_check(const sl_settings *s, sl_err *err)
 {
     if (s->retry_base_ns > s->retry_max_ns)
@@ -217,9 +259,14 @@ sl_rc sl_settings_check(const sl_settings *s, sl_err *err)
     sl_rc named = sl_names_init(&names, s->table, &s->columns, err);
     if (named != SL_OK)
         return named;
+    named = sl_names_inbox(&names, s->inbox_table, err);
     sl_names_fini(&names);
+    if (named != SL_OK)
+        return named;
     sl_rc rc = s->sink ? sl_sink_find(&ignored, s->sink, err) : SL_OK;
     if (rc == SL_OK)
         rc = check_strategy(s, err);
+    if (rc == SL_OK)
+        rc = check_delivery(s, err);
     return rc == SL_OK ? check_assign(s, err) : rc;
 }

@@ -26,11 +26,26 @@ typedef enum sl_from {
 
 enum { SL_SETTINGS_MAX = 64 };
 
+/* A route of the file: topics, the sink they go to, and its own terms. */
+typedef struct sl_route_conf {
+    char **topics; /* patterns, at least one */
+    size_t topic_count;
+    char *sink;
+    int delivery;
+    int64_t retry_base_ns;
+    int64_t retry_max_ns;
+    int64_t max_attempts;
+    int on_failure;
+    int64_t batch;       /* 0: as much as a worker has */
+    int64_t concurrency; /* 0: all workers */
+} sl_route_conf;
+
 typedef struct sl_settings {
     char *db;
     char *table;
     sl_opt_map columns;
     int64_t lanes;
+    char *inbox_table;
     int64_t connect_timeout_ns;
     int64_t statement_timeout_ns;
 
@@ -45,11 +60,18 @@ typedef struct sl_settings {
     int64_t lease_ns;
     int wake; /* 0 poll, 1 notify */
     int64_t poll_ns;
+    int delivery; /* 0 at-least-once, 1 at-most-once */
     int64_t retry_base_ns;
     int64_t retry_max_ns;
+    int64_t max_attempts;
+    int on_failure; /* sl_on_failure */
+    int64_t idempotency_keep_ns;
     int64_t retention_ns; /* 0: delivered messages are not kept */
     char *node;
     bool drain;
+
+    sl_route_conf *routes; /* none: all topics go to `sink` */
+    size_t route_count;
 
     int log_format; /* 0 logfmt, 1 json */
     int log_level;  /* sl_log_level */
@@ -80,6 +102,8 @@ SL_CHECK sl_rc sl_settings_load_env(sl_settings *s, char *const *environ_, sl_er
 SL_CHECK sl_rc sl_settings_load_database_url(sl_settings *s, sl_err *err);
 /* Reads a whole small file: settings or a secret. */
 SL_CHECK sl_rc sl_settings_read(const char *path, sl_buf *out, sl_err *err);
+/* Is anything delivered at most once? */
+bool sl_settings_consume(const sl_settings *s);
 /* Settings that contradict each other. */
 SL_CHECK sl_rc sl_settings_check(const sl_settings *s, sl_err *err);
 

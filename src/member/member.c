@@ -37,6 +37,7 @@ struct sl_member {
     int64_t rival_until_ns; /* when a node of the same name ends if it does not beat; 0: none */
     unsigned failures;      /* in a row */
     unsigned tries;         /* of placing, since something changed */
+    bool alarmed;           /* one that does not beat has been told of */
     bool rest;              /* what is wished is owned, and nothing else */
     size_t room;            /* lanes that the arrays below have room for */
     int64_t *owners, *list;
@@ -181,15 +182,34 @@ static sl_rc place(sl_member *m, sl_err *err)
 
 /* ---- Life ---- */
 
+static void alarm_all(const sl_member *m)
+{
+    if (m->conf.alarm)
+        m->conf.alarm(m->conf.ctx);
+}
+
+/* One that missed its last beats has most likely died: told once, before the lanes and keys that it had can be
+ * taken over. */
+static void look_for_dying(sl_member *m, int64_t soonest_us)
+{
+    bool dying = soonest_us < m->conf.lease_ns / 1000 / 3;
+    if (dying && !m->alarmed)
+        alarm_all(m);
+    m->alarmed = dying;
+}
+
 static sl_rc join(sl_member *m, sl_err *err)
 {
+    size_t pruned = 0;
     m->me.session = (int64_t)(sl_random() >> 2) | 1;
     m->last = (sl_beat){ .alive = false };
     m->rival_until_ns = 0;
     m->next_beat_ns = 0;
     m->joined = false;
-    sl_rc rc = sl_nodes_join(m->db, &m->me, m->conf.lease_ns, err);
+    sl_rc rc = sl_nodes_join(m->db, &m->me, m->conf.lease_ns, &pruned, err);
     m->joined = rc == SL_OK;
+    if (pruned)
+        alarm_all(m);
     return rc;
 }
 
@@ -208,6 +228,8 @@ static sl_rc look_for_rival(sl_member *m, sl_err *err)
     }
     int64_t was_ns = m->rival_until_ns;
     m->rival_until_ns = rival ? sl_now_ns() + rival->left_us * 1000 : 0;
+    if (rival && !was_ns)
+        alarm_all(m);
     if (!rival || !was_ns || m->rival_until_ns < was_ns + 200 * SL_MS)
         return SL_OK;
     if (born > rival->born)
@@ -291,6 +313,7 @@ static sl_rc beat(sl_member *m, sl_err *err)
     rc = check_lanes(m, now.lanes, err);
     if (rc == SL_OK)
         sl_lanes_trust(m->lanes, asked_ns + m->conf.lease_ns - margin_ns(m));
+    look_for_dying(m, now.soonest_us);
     if (rc == SL_OK)
         rc = look_around(m, &now, err);
     if (rc == SL_OK)

@@ -19,6 +19,8 @@ typedef struct sl_member_conf {
     sl_rc (*open)(void *ctx, sl_db **out, int wake_fd, sl_err *err);
     /* What the workers did so far, for others to see. May be NULL. */
     void (*counts)(void *ctx, int64_t *sent, int64_t *failed);
+    /* Some node seems to have died, maybe an earlier life of this one. From any thread; may be NULL. */
+    void (*alarm)(void *ctx);
     /* On the keeper's thread, once: it has given up, a human is needed. */
     void (*failed)(void *ctx, const sl_err *err);
     void *ctx;

@@ -65,7 +65,8 @@ static sl_rc other_strategy(const sl_node_row *me, const sl_node_list *all, sl_e
         "shows them");
 }
 
-sl_rc sl_nodes_join(sl_db *db, const sl_node_row *me, int64_t lease_ns, sl_err *err)
+sl_rc sl_nodes_join(sl_db *db, const sl_node_row *me, int64_t lease_ns, size_t *pruned,
+                    sl_err *err)
 {
     sl_node_list all = { 0 };
     sl_val in[] = { sl_int(me->session),
@@ -87,6 +88,8 @@ sl_rc sl_nodes_join(sl_db *db, const sl_node_row *me, int64_t lease_ns, sl_err *
         { .stmt = sl_db_stmt(db, "tx/commit") },
     };
     sl_rc rc = db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
+    if (pruned)
+        *pruned = rc == SL_OK ? (size_t)calls[2].affected : 0;
     if (rc == SL_OK && calls[5].affected == 0)
         rc = other_strategy(me, &all, err);
     sl_node_list_fini(&all);

@@ -25,8 +25,9 @@ typedef struct sl_node_list {
 void sl_node_list_fini(sl_node_list *l);
 SL_CHECK sl_rc sl_nodes_list(sl_db *db, sl_node_list *out, sl_err *err);
 
-/* Registers, after pruning those whose time is over. SL_OPERATOR: nodes with another strategy live. */
-SL_CHECK sl_rc sl_nodes_join(sl_db *db, const sl_node_row *me, int64_t lease_ns, sl_err *err);
+/* Registers, after pruning those whose time is over (so many; or NULL). SL_OPERATOR: nodes with another strategy live. */
+SL_CHECK sl_rc sl_nodes_join(sl_db *db, const sl_node_row *me, int64_t lease_ns, size_t *pruned,
+                             sl_err *err);
 /* Harmless when it is gone. Its lanes are free. */
 SL_CHECK sl_rc sl_nodes_leave(sl_db *db, int64_t session, sl_err *err);
 SL_CHECK sl_rc sl_nodes_prune(sl_db *db, size_t *pruned, sl_err *err);

@@ -1,148 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "relay/relay.h"
 
-#include "core/clock.h"
 #include "core/fault.h"
 #include "core/mem.h"
 #include "core/record.h"
 
 #include <assert.h>
 
-/* How long the sink may keep the thread before the claim and the stop flag are looked at again.
- */
-#define POLL_SLICE_NS (50 * SL_MS)
-
 void sl_relay_fini(sl_relay *r)
 {
     sl_batch_fini(&r->batch);
     sl_keymap_fini(&r->last);
+    sl_keymap_fini(&r->late);
     free(r->todo);
+    free(r->ids);
 }
-
-/* ---- Order ---- */
-
-typedef enum turn_of { GO, LATER, NOT_NOW } turn_of;
-
-/* May message `i` go, as far as those of its key before it are concerned? After one that failed none
- * goes; after one without a verdict only if the sink keeps the order. */
-static turn_of order_of(sl_relay *r, size_t i)
-{
-    const sl_msg *m = &r->batch.msgs[i];
-    if (!r->claim->ops->ordered || !m->key.p)
-        return GO;
-    int64_t *last = sl_keymap_at(&r->last, m->key); /* its index and one; 0: none */
-    sl_verdict v = *last ? r->batch.msgs[*last - 1].verdict : SL_SENT;
-    if (v == SL_PENDING && !r->sink->ops->in_order)
-        return LATER;
-    *last = (int64_t)i + 1;
-    return v == SL_SENT || v == SL_DEAD || v == SL_PENDING ? GO : NOT_NOW;
-}
-
-/* ---- Sending ---- */
-
-/* Right before each send: is the claim still ours, may it be trusted, and are we to go on? Renews
- * the claim when that is due, since a sink may take its time inside submit. */
-static sl_rc may_send(sl_relay *r, bool *may, sl_err *err)
-{
-    sl_rc rc = r->claim->ops->hold(r->claim, &r->batch, err);
-    *may = rc == SL_OK && sl_now_ns() < r->claim->ops->trusted_ns(r->claim) &&
-           sl_stop_level_of(r->stop) < SL_STOP_NOW;
-    return rc;
-}
-
-static void send_one(sl_relay *r, sl_msg *m)
-{
-    SL_RECORD(SL_REC_SEND, r->worker, m->id, m->key, m->epoch, m->attempt);
-    r->sink->ops->submit(r->sink, &r->batch, m);
-}
-
-/* Hands over what may go now; what may not goes back untried. What has to wait for the one before it
- * stays in r->todo. */
-static sl_rc submit(sl_relay *r, sl_err *err)
-{
-    sl_batch *b = &r->batch;
-    sl_rc rc = SL_OK;
-    bool may = true;
-    size_t left = 0;
-    for (size_t k = 0; k < r->todo_count; k++) {
-        size_t i = r->todo[k];
-        turn_of turn = may ? order_of(r, i) : NOT_NOW;
-        if (turn == LATER) {
-            r->todo[left++] = i;
-            continue;
-        }
-        if (turn == GO)
-            rc = may_send(r, &may, err);
-        if (turn == GO && may)
-            send_one(r, &b->msgs[i]);
-        else
-            sl_msg_settle(b, &b->msgs[i], SL_RELEASED, SL_NONE);
-    }
-    r->todo_count = left;
-    return rc;
-}
-
-/* What was never handed over goes back untried. */
-static void give_back(sl_relay *r)
-{
-    for (size_t k = 0; k < r->todo_count; k++)
-        sl_msg_settle(&r->batch, &r->batch.msgs[r->todo[k]], SL_RELEASED, SL_NONE);
-    r->todo_count = 0;
-}
-
-static void plan_all(sl_relay *r)
-{
-    if (r->todo_cap < r->batch.count) {
-        r->todo_cap = r->batch.count;
-        r->todo = sl_realloc(r->todo, r->todo_cap * sizeof *r->todo);
-    }
-    for (size_t i = 0; i < r->batch.count; i++)
-        r->todo[i] = i;
-    r->todo_count = r->batch.count;
-    sl_keymap_reset(&r->last);
-}
-
-/* Behind one that failed, none was really tried: it is not held against them. */
-static void excuse_followers(sl_relay *r)
-{
-    sl_batch *b = &r->batch;
-    if (!r->claim->ops->ordered || b->settled == sl_batch_count_of(b, SL_SENT))
-        return;
-    sl_keymap_reset(&r->last);
-    for (size_t i = 0; i < b->count; i++) {
-        sl_msg *m = &b->msgs[i];
-        if (!m->key.p || m->verdict == SL_SENT || m->verdict == SL_DEAD)
-            continue;
-        int64_t *failed = sl_keymap_at(&r->last, m->key);
-        if ((*failed)++ && m->verdict == SL_RETRY) {
-            sl_msg_unsettle(b, m);
-            sl_msg_settle(b, m, SL_RELEASED, SL_NONE);
-        }
-    }
-}
-
-/* Until every message has its verdict, the claim is lost, or there is no more time. */
-static sl_rc deliver(sl_relay *r, sl_err *err)
-{
-    plan_all(r);
-    sl_rc rc = submit(r, err);
-    int64_t deadline_ns = sl_now_ns() + r->send_max_ns;
-    while (rc == SL_OK && r->batch.settled < r->batch.count) {
-        rc = r->claim->ops->hold(r->claim, &r->batch, err);
-        if (rc != SL_OK || sl_stop_level_of(r->stop) == SL_STOP_NOW ||
-            sl_now_ns() >= deadline_ns)
-            break;
-        r->sink->ops->poll(r->sink, POLL_SLICE_NS);
-        if (r->todo_count)
-            rc = submit(r, err);
-    }
-    r->sink->ops->recall(r->sink); /* the sink lets go of every borrowed byte */
-    give_back(r);
-    excuse_followers(r);
-    return rc;
-}
-
-/* ---- The turn ---- */
 
 static void record_all(const sl_relay *r, sl_rec_kind kind, bool attempts)
 {
@@ -167,25 +39,159 @@ static void count(sl_counts *c, const sl_batch *b, size_t lost)
     c->turns++;
 }
 
-sl_rc sl_relay_turn(sl_relay *r, sl_err *err)
+/* ---- Breakers ---- */
+
+/* With one way, an open breaker means that nothing is taken; with several, what is for the others is. */
+static int64_t begin_ways(sl_relay *r)
+{
+    r->wait_ns = 0;
+    for (size_t i = 0; i < r->way_count; i++) {
+        sl_way *w = &r->ways[i];
+        w->asked = w->up = w->down = false;
+        w->flying = w->handed = 0;
+    }
+    if (r->way_count != 1)
+        return r->batch_max;
+    sl_way *w = &r->ways[0];
+    w->asked = true;
+    w->pass = sl_breaker_ask(w->route->breaker, &w->wait_ns);
+    if (w->pass == SL_PASS_NONE)
+        r->wait_ns = w->wait_ns;
+    return w->pass == SL_PASS_ALL ? r->batch_max : w->pass == SL_PASS_ONE ? 1 : 0;
+}
+
+static void tell_breakers(sl_relay *r)
+{
+    for (size_t i = 0; i < r->way_count; i++) {
+        sl_way *w = &r->ways[i];
+        if (!w->asked || w->pass == SL_PASS_NONE)
+            continue;
+        sl_came came = w->down ? SL_CAME_DOWN : w->up ? SL_CAME_UP : SL_CAME_NOTHING;
+        if (!sl_breaker_tell(w->route->breaker, w->pass, came) || !r->log)
+            continue;
+        if (w->down)
+            sl_log_line(r->log, SL_LOG_ERROR,
+                        "sink is down: its messages wait, and lose no attempts", "route",
+                        w->route->name, "error", w->why, NULL);
+        else
+            sl_log_line(r->log, SL_LOG_INFO, "sink is up again", "route", w->route->name, NULL);
+    }
+}
+
+/* ---- Counting first ---- */
+
+static sl_rc take(sl_relay *r, int64_t max, sl_err *err)
+{
+    sl_batch_reset(&r->batch);
+    return r->claim->ops->take(r->claim, &r->batch, max, err);
+}
+
+static sl_rc take_again(sl_relay *r, int64_t max, sl_err *err)
+{
+    size_t lost;
+    for (size_t i = 0; i < r->batch.count; i++)
+        r->batch.msgs[i].counted = false; /* what was counted stays so */
+    sl_batch_settle_rest(&r->batch, SL_RELEASED, SL_NONE);
+    sl_rc rc = r->claim->ops->settle(r->claim, &r->batch, &lost, err);
+    return rc == SL_OK ? take(r, max, err) : rc;
+}
+
+/* One that was tried before may be what ended the program: such go alone. */
+static bool has_suspects(const sl_batch *b)
+{
+    for (size_t i = 0; i < b->count; i++)
+        if (b->msgs[i].attempt > 1)
+            return true;
+    return false;
+}
+
+static void note_ids(sl_relay *r)
+{
+    r->ids = sl_realloc(r->ids, (r->batch.count + 1) * sizeof *r->ids);
+    for (size_t i = 0; i < r->batch.count; i++)
+        r->ids[i] = r->batch.msgs[i].id;
+}
+
+/* Of what was taken again, that which was counted a moment ago. */
+static void mark_counted(sl_relay *r, size_t n)
+{
+    for (size_t i = 0; i < r->batch.count; i++) {
+        sl_msg *m = &r->batch.msgs[i];
+        for (size_t k = 0; k < n && !m->counted; k++)
+            m->counted = r->ids[k] == m->id;
+        if (m->counted)
+            m->attempt--; /* it was read with one more */
+    }
+}
+
+/* Where the claim is an open transaction, that has to end before anything is durable: then it is claimed
+ * once more. Another node may be quicker; it has the message then, with one attempt too many. */
+static sl_rc count_first(sl_relay *r, sl_err *err)
+{
+    bool again = false;
+    sl_rc rc = SL_OK;
+    if (r->batch.count > 1 && has_suspects(&r->batch))
+        rc = take_again(r, 1, err);
+    size_t n = r->batch.count;
+    if (rc != SL_OK || n == 0 || !r->claim->ops->count)
+        return rc;
+    note_ids(r);
+    rc = r->claim->ops->count(r->claim, &r->batch, &again, err);
+    if (rc == SL_OK && again)
+        rc = take_again(r, (int64_t)n, err);
+    if (rc == SL_OK && again)
+        mark_counted(r, n);
+    return rc;
+}
+
+/* ---- At most once ---- */
+
+/* From here on these messages are in nobody's way, and nobody but an operator sends them again. */
+static sl_rc consume(sl_relay *r, sl_err *err)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->batch.count; i++) {
+        sl_msg *m = &r->batch.msgs[i];
+        const sl_way *w = sl_relay_way(r, m);
+        m->consumed = w && w->route->at_most_once;
+        n += m->consumed;
+    }
+    return n ? r->claim->ops->consume(r->claim, &r->batch, &(sl_consume_stamp){ 0 }, err)
+             : SL_OK;
+}
+
+/* ---- The turn ---- */
+
+static sl_rc deliver(sl_relay *r, sl_err *err)
+{
+    sl_relay_route(r);
+    sl_rc rc = SL_OK;
+    if (sl_stop_level_of(r->stop) == SL_GO)
+        rc = consume(r, err);
+    if (rc == SL_OK && sl_stop_level_of(r->stop) == SL_GO)
+        return sl_relay_deliver(r, err);
+    for (size_t i = 0; rc != SL_OK && i < r->batch.count; i++)
+        r->batch.msgs[i].consumed = false;
+    sl_batch_settle_rest(&r->batch, SL_RELEASED,
+                         SL_NONE); /* told to stop while it waited for them */
+    return rc;
+}
+
+/* Takes, delivers and settles at most `max`. *settled: something was, and the verdicts are written. */
+static sl_rc turn(sl_relay *r, int64_t max, bool careful, bool *settled, sl_err *err)
 {
     sl_batch *b = &r->batch;
     size_t lost = 0;
-
-    sl_batch_reset(b);
-    sl_rc rc = r->claim->ops->take(r->claim, b, r->batch_max, err);
+    sl_rc rc = take(r, max, err);
+    if (rc == SL_OK && b->count > 0 && careful)
+        rc = count_first(r, err);
     if (rc != SL_OK || b->count == 0)
         return rc;
     r->counts->taken += b->count;
     record_all(r, SL_REC_TAKEN, true);
     SL_FAULT("taken");
 
-    sl_rc held = SL_OK;
-    if (sl_stop_level_of(r->stop) == SL_GO)
-        held = deliver(r, err);
-    else
-        sl_batch_settle_rest(b, SL_RELEASED,
-                             SL_NONE); /* told to stop while it waited for them */
+    sl_rc held = deliver(r, err);
     assert(b->settled == b->count);
     record_all(r, SL_REC_RESULT, false);
     SL_FAULT("sent");
@@ -196,5 +202,22 @@ sl_rc sl_relay_turn(sl_relay *r, sl_err *err)
     if (rc == SL_OK)
         count(r->counts, b, lost);
     SL_FAULT("settled");
+    *settled = rc == SL_OK && held == SL_OK;
     return held != SL_OK ? held : rc;
+}
+
+sl_rc sl_relay_turn(sl_relay *r, sl_err *err)
+{
+    bool careful = false;
+    bool settled = false;
+    sl_batch_reset(&r->batch);
+    int64_t max = begin_ways(r);
+    if (max == 0)
+        return SL_OK;
+    max = sl_care_enter(r->care, max, &careful);
+    sl_rc rc = turn(r, max, careful, &settled, err);
+    if (careful)
+        sl_care_leave(r->care, settled);
+    tell_breakers(r);
+    return rc;
 }

@@ -6,7 +6,10 @@
 
 #include "claim/claim.h"
 #include "core/keymap.h"
+#include "core/log.h"
 #include "core/stop.h"
+#include "relay/care.h"
+#include "relay/route.h"
 #include "sink/sink.h"
 
 #include <stdatomic.h>
@@ -16,23 +19,56 @@ typedef struct sl_counts {
     _Atomic uint64_t taken, sent, retried, dead, unknown, released, lost, turns, reconnects;
 } sl_counts;
 
+/* A route as one worker uses it: with a sink of its own, and what is known of it in this turn. */
+typedef struct sl_way {
+    sl_route *route;
+    sl_sink *sink;
+    bool asked; /* the breaker was */
+    sl_pass pass;
+    int64_t wait_ns; /* of SL_PASS_NONE */
+    bool inside;     /* it has one of the route's places */
+    size_t flying;   /* handed over, and without a verdict when it was last looked */
+    size_t handed;   /* in this turn */
+    bool up, down;   /* the sink has answered; it is out of order */
+    char why[160];   /* it is */
+} sl_way;
+
 typedef struct sl_relay {
     sl_claim *claim;
-    sl_sink *sink;
+    sl_way *ways; /* the first that wants a message's topic takes it */
+    size_t way_count;
+    sl_care *care; /* or NULL */
     sl_stop *stop;
     sl_counts *counts;
+    sl_log *log;         /* or NULL */
     int64_t batch_max;   /* messages per turn */
     int64_t send_max_ns; /* a sink that has no answer by then is recalled */
     const char *worker;  /* "node/3" */
+    int64_t
+        wait_ns; /* after a turn that took nothing since the sink is down: how long to wait */
     sl_batch batch;
     sl_keymap last; /* with an ordered claim: by key, the last message that was handed over */
+    sl_keymap late; /* the same: keys of which one has to wait, while it is gone through them */
+    int64_t *at;    /* in `last`, of the key that is looked at; or NULL */
     size_t *todo;   /* messages that were not handed over yet */
     size_t todo_count, todo_cap;
+    int64_t *ids; /* counted before they were taken again */
 } sl_relay;
 
 void sl_relay_fini(sl_relay *r); /* the members from `batch` on */
 
 /* One turn. r->batch.count is what was taken: 0 means that there was nothing to do. */
 SL_CHECK sl_rc sl_relay_turn(sl_relay *r, sl_err *err);
+
+/* Of the batch, all that may go, each by its way, until every message has its verdict, the claim is lost, or
+ * there is no more time. (relay/deliver.c) */
+SL_CHECK sl_rc sl_relay_deliver(sl_relay *r, sl_err *err);
+/* Which way each message goes. */
+void sl_relay_route(sl_relay *r);
+
+static inline sl_way *sl_relay_way(sl_relay *r, const sl_msg *m)
+{
+    return m->route < 0 ? NULL : &r->ways[m->route];
+}
 
 #endif

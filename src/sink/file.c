@@ -327,12 +327,19 @@ static bool mend(int fd, off_t size)
     return ends_with_line(fd, size) || write_all(fd, "\n", 1) == 1;
 }
 
+/* A full disk is no message's fault; that a file would become too large may be. */
+static sl_verdict failed_by(int errnum)
+{
+    return errnum == EFBIG || errnum == EINVAL ? SL_RETRY : SL_RELEASED;
+}
+
 /* After `taken` bytes a write failed. A device keeps what it took. */
 static sl_verdict cut_back(const file_sink *f, off_t size, size_t taken, sl_err *err)
 {
+    sl_verdict v = failed_by(errno);
     sl_fail(err, SL_AGAIN, "cannot append to \"%s\": %s", f->path, strerror(errno));
     if (f->regular ? ftruncate(f->fd, size) == 0 : taken == 0)
-        return SL_RETRY;
+        return v;
     sl_fail_in(err, "what was written could not be taken back");
     return SL_UNKNOWN;
 }
@@ -344,7 +351,7 @@ static sl_verdict append(const file_sink *f, sl_err *err)
     struct stat st;
     if (fstat(f->fd, &st) != 0) {
         sl_fail(err, SL_AGAIN, "cannot look at \"%s\": %s", f->path, strerror(errno));
-        return SL_RETRY;
+        return SL_RELEASED;
     }
     if (f->regular && !mend(f->fd, st.st_size))
         return cut_back(f, st.st_size, 0, err);
@@ -372,7 +379,7 @@ static void file_poll(sl_sink *s, int64_t timeout_ns)
     if (f->lines.count == 0)
         return;
     sl_err err = { 0 };
-    sl_verdict v = SL_RETRY;
+    sl_verdict v = SL_RELEASED; /* the file cannot be had: the sink is down */
     switch (lock_current(f, sl_now_ns() + timeout_ns, &err)) {
     case BUSY:
         return;
@@ -547,7 +554,7 @@ static void stdout_poll(sl_sink *s, int64_t timeout_ns)
         if (write_chunk(o) == BROKEN) {
             char reason[128];
             snprintf(reason, sizeof reason, "cannot write to stdout: %s", strerror(errno));
-            give_up(o, SL_RETRY, reason);
+            give_up(o, SL_RELEASED, reason);
             return;
         }
         lines_settle(l, o->written, SL_SENT, NULL);

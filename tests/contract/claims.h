@@ -126,7 +126,7 @@ static inline void lane_node_join(lane_node *n, const testdb *t, const char *nam
                        .strategy = strategy,
                        .assign = assign,
                        .workers = 1 };
-    sl_rc rc = sl_nodes_join(n->db, &me, 600 * SL_SEC, &err);
+    sl_rc rc = sl_nodes_join(n->db, &me, 600 * SL_SEC, NULL, &err);
     if (rc == SL_OK)
         rc = sl_nodes_beat(n->db, &me, 600 * SL_SEC, &beat, &err);
     if (rc != SL_OK)

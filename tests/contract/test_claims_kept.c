@@ -200,6 +200,81 @@ static void pieces_are_kept_once(void **state)
     assert_int_equal(testdb_count(&t), 0);
 }
 
+/* Care after a crash counts before the send: not again when it is kept. */
+static void an_attempt_that_was_counted_before(void **state)
+{
+    (void)state;
+    bool again = false;
+    sl_err err = { 0 };
+    if (!strategy->count)
+        return;
+    testdb_fill(&t, 2, 1);
+    open_keeping(&a, true);
+    assert_int_equal(worker_take(&a, ALL), 2);
+    assert_int_equal(strategy->count(a.claim, &a.batch, &again, &err), SL_OK);
+    assert_int_equal(settle_as(&a, "sr"), 0);
+    testdb_expect(&t, "1 1", "SELECT id || ' ' || attempts FROM sluice_outbox_sent");
+    testdb_expect(&t, "2 1", "SELECT id || ' ' || attempts FROM sluice_outbox");
+}
+
+/* ---- At most once ---- */
+
+/* Takes three messages, and consumes them. */
+static bool consume_three(void)
+{
+    sl_err err = { 0 };
+    sl_consume_stamp stamp = { 0 };
+    sl_claim_conf conf = claims_conf("n/1", hold);
+    if (!strategy->consume)
+        return false;
+    conf.keep = conf.consumes = true;
+    claims_give_lanes(&conf, strategy, &node, &t);
+    worker_open(&a, &t, strategy, &conf);
+    testdb_fill(&t, 3, 1);
+    assert_int_equal(take_soon(&a, ALL), 3);
+    for (size_t i = 0; i < 3; i++)
+        a.batch.msgs[i].consumed = true;
+    if (strategy->consume(a.claim, &a.batch, &stamp, &err) != SL_OK)
+        fail_msg("%s", err.text);
+    testdb_expect(&t, "", LEFT);
+    return true;
+}
+
+/* They are no longer in the outbox when they are sent. What is not known to be sent is not kept. */
+static void what_was_consumed_and_sent_is_kept(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        testdb_exec(&t, "DELETE FROM sluice_outbox_sent");
+        if (!consume_three())
+            return;
+        int64_t first = a.batch.msgs[0].id;
+        int64_t epoch = a.batch.msgs[0].epoch;
+        assert_int_equal(settle_as(&a, i ? "sds" : "sss"), 0);
+        assert_int_equal(testdb_int(&t, "SELECT count(*) FROM sluice_outbox_consumed"), 0);
+        assert_int_equal(testdb_int(&t, "SELECT count(*) FROM sluice_outbox_dead"), i);
+        assert_int_equal(
+            testdb_int(&t, "SELECT count(*) FROM sluice_outbox_sent WHERE "
+                           "attempts = 1 AND topic = 'orders' AND payload IS NOT NULL"),
+            3 - i);
+        assert_int_equal(testdb_int(&t, "SELECT min(id) FROM sluice_outbox_sent"), first);
+        assert_int_equal(testdb_int(&t, "SELECT min(epoch) FROM sluice_outbox_sent"), epoch);
+        worker_close(&a);
+        lane_node_fini(&node);
+    }
+}
+
+/* Someone took it for left behind: it is a dead letter by now. */
+static void what_is_out_of_the_list_is_not_kept(void **state)
+{
+    (void)state;
+    if (!consume_three())
+        return;
+    testdb_exec(&t, "DELETE FROM sluice_outbox_consumed WHERE id = 2");
+    assert_int_equal(settle_as(&a, "sss"), strategy->ordered ? 0 : 1);
+    testdb_expect(&t, "1\n3", KEPT);
+}
+
 /* ---- What was lost ---- */
 
 /* The zombie: another has its messages, delivers them again, and keeps them. */
@@ -334,6 +409,9 @@ static int run_group(void)
         TEST(only_the_sent_are_kept),
         TEST(an_id_that_comes_again_is_kept_again),
         TEST(pieces_are_kept_once),
+        TEST(an_attempt_that_was_counted_before),
+        TEST(what_was_consumed_and_sent_is_kept),
+        TEST(what_is_out_of_the_list_is_not_kept),
         TEST(what_was_lost_is_not_kept),
         TEST(what_was_lost_is_not_kept_beside_a_failure),
         TEST(of_a_part_what_is_deleted_is_kept),

@@ -22,7 +22,7 @@ static void join_as(const char *name)
     sl_node_row me = {
         .session = 77, .node = "late", .strategy = name, .assign = "", .workers = 1
     };
-    if (sl_nodes_join(t.eye, &me, 30 * SL_SEC, &err) != SL_OK)
+    if (sl_nodes_join(t.eye, &me, 30 * SL_SEC, NULL, &err) != SL_OK)
         fail_msg("%s", err.text);
 }
 

@@ -83,6 +83,11 @@ def test_grants_are_enough(roles):
     query(roles.url_of("producer"), INSERT)
     status = json.loads(roles.run("viewer", "status", "--json").stdout)
     assert (status["total"], status["dead"]) == (1, 1)
+    for args in (["park", "--key", "k"], ["resume", "--all"], ["park", "--key", "k"], ["retry", "--all"]):
+        roles.run("relay", "keys", *args, "--yes")
+    query(roles.url, "INSERT INTO outbox (topic, entity_key, payload) VALUES ('t', 'k', '')")
+    roles.run("relay", "keys", "skip-head", "--key", "k", "--yes")
+    roles.run("viewer", "keys")
     for role in ("viewer", "operator"):
         roles.run(role, "dead", "list")
         roles.run(role, "dead", "show", 1)
@@ -96,7 +101,8 @@ def test_grants_give_no_more(roles):
     for sql in ("SELECT payload FROM outbox", "DELETE FROM outbox", "UPDATE outbox SET payload = ''",
                 "SELECT payload FROM outbox_dead", "UPDATE outbox_meta SET value = '9'"):
         roles.refused("producer", sql)
-    for sql in (INSERT, "DELETE FROM outbox_dead", "UPDATE outbox_meta SET value = '9'", "DROP TABLE outbox"):
+    for sql in (INSERT, "DELETE FROM outbox_dead", "UPDATE outbox_meta SET value = '9'", "DROP TABLE outbox",
+                "SELECT payload FROM outbox_dead"):
         roles.refused("relay", sql)
     for sql in (INSERT, "DELETE FROM outbox", "UPDATE outbox SET payload = ''", "DELETE FROM outbox_dead"):
         roles.refused("viewer", sql)
@@ -114,6 +120,8 @@ def works(roles):
                      " VALUES (1, 't', '', '', '', 1, 0)")
     query(roles.url, "INSERT INTO outbox_sent (id, topic, event_type, payload, content_type, attempts, epoch)"
                      " VALUES (1, 't', '', '', '', 1, 0)")
+    findings = json.loads(roles.run("relay", "doctor", "--json", check=False).stdout)["findings"]
+    good = good and [f["state"] for f in findings if f["check"] == "grants"] == ["ok"]
     for args in (["dead", "list"], ["dead", "resend", "--all", "--yes"], ["resend", "--topic", "*", "--yes"]):
         good = good and not roles.run("operator", *args, check=False).returncode
     return good and not roles.run("viewer", "status", check=False).returncode

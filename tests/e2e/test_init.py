@@ -34,7 +34,8 @@ def catalogue(pg, url):
 
 def all_of(table):
     """The table and its side tables."""
-    return sorted([table, *(f"{table}_{side}" for side in ("claims", "dead", "keys", "lanes", "meta", "nodes", "sent"))])
+    sides = ("claims", "consumed", "dead", "idempotency", "keys", "lanes", "meta", "nodes", "sent")
+    return sorted([table, *(f"{table}_{side}" for side in sides)])
 
 
 def tables(url):
@@ -372,12 +373,15 @@ def test_what_a_producer_must_and_must_not_give(sluice, db, columns, values):
 def test_idempotency_key_is_unique(sluice, db):
     sluice.run("init", db=db)
     insert = "INSERT INTO outbox (topic, payload, idempotency_key) VALUES ('t', '1', 'once')"
-    query(db, insert)
-    refuses(db, insert)
-    query(db, insert + " ON CONFLICT DO NOTHING")
+    for more in ("", "", " ON CONFLICT DO NOTHING", " RETURNING id"):
+        assert not query(db, insert + more)
     for _ in range(2):
         query(db, "INSERT INTO outbox (topic, payload) VALUES ('t', '1')")
     assert query(db, "SELECT count(*), count(idempotency_key) FROM outbox") == [(3, 1)]
+    query(db, "DELETE FROM outbox")
+    assert not query(db, insert + " RETURNING id")
+    assert query(db, insert.replace("once", "again") + " RETURNING id")
+    assert query(db, "SELECT idempotency_key FROM outbox") == [("again",)]
 
 
 def test_ids_are_not_given_again(sluice, db):
@@ -618,6 +622,7 @@ GRANT SELECT, INSERT, UPDATE ON outbox_dead TO {p}_relay;
 GRANT SELECT ON outbox_meta TO {p}_relay;
 GRANT SELECT, INSERT, UPDATE, DELETE ON outbox_keys, outbox_nodes, outbox_claims TO {p}_relay;
 GRANT SELECT, UPDATE ON outbox_lanes TO {p}_relay;
+GRANT SELECT, UPDATE, DELETE ON outbox_idempotency TO {p}_relay;
 GRANT USAGE ON SEQUENCE outbox_epoch TO {p}_relay;
 """
 
@@ -636,7 +641,8 @@ def test_least_privilege(sluice, pg, pgdb):
     query(producer, "INSERT INTO outbox (topic, entity_key, payload) VALUES ('t', 'k', '1')")
     query(producer, "INSERT INTO outbox (topic, payload, idempotency_key) VALUES ('t', '1', 'i') ON CONFLICT DO NOTHING")
     for sql in ("SELECT 1 FROM outbox", "DELETE FROM outbox", "UPDATE outbox SET topic = 'x'", "SELECT 1 FROM outbox_dead",
-                "TRUNCATE outbox", "DROP TABLE outbox"):
+                "TRUNCATE outbox", "DROP TABLE outbox", "SELECT 1 FROM outbox_idempotency", "DELETE FROM outbox_idempotency",
+                "INSERT INTO outbox_idempotency (idempotency_key) VALUES ('x')"):
         assert "permission denied" in refuses(producer, sql) or "must be owner" in refuses(producer, sql)
     for sql in ("INSERT INTO outbox (topic, payload) VALUES ('t', '1')", "TRUNCATE outbox", "DROP TABLE outbox",
                 "UPDATE outbox_meta SET value = '9'", "DELETE FROM outbox_dead"):

@@ -12,7 +12,7 @@ import pytest
 
 import record
 from checker import check, commit, committed, read_sink
-from harness import PATIENCE, Gate, connect, is_postgres, query, wait_until
+from harness import PATIENCE, Gate, connect, is_postgres, query, too_large, wait_until
 from history import History
 
 LEASE = 3 * PATIENCE
@@ -220,8 +220,8 @@ def test_while_two_nodes_deliver(sluice, box, out):
 def test_keys_that_wait(sluice, box, out):
     """Heads that failed, and those behind them, are found in their new lanes."""
     messages = commit(box, 300)
-    sluice.run("run", "--sink", "file:/dev/full", "--strategy", "lanes", "--drain", "--retry-base", "1h", "--retry-max",
-               "1h", db=box)
+    with too_large(sluice) as sink:
+        sluice.run("run", "--sink", sink, "--strategy", "lanes", "--drain", "--retry-base", "1h", "--retry-max", "1h", db=box)
     assert query(box, "SELECT count(*) FROM outbox_keys") == [(97,)]
     sluice.run("lanes", "--set", 10, db=box)
     assert query(box, "SELECT count(*) FROM outbox_keys k JOIN outbox o ON o.id = k.head WHERE o.lane = k.lane") == [(97,)]

@@ -10,7 +10,7 @@ import pytest
 import record
 from checker import check, commit, committed, delivery, message, read_sink, Record
 from conftest import assert_in_order, claims_ended
-from harness import PATIENCE, Gate, is_postgres, query, scaled, wait_until
+from harness import PATIENCE, Gate, is_postgres, query, scaled, too_large, wait_until
 from history import History
 
 BATCH = 20
@@ -308,7 +308,8 @@ def test_one_strategy_after_the_other(sluice, box, out):
     for strategy in ("skip-locked", "lanes", "guard", "advisory", "skip-locked", "lanes"):
         flags = ["--strategy", strategy, "--retry-base", "1ms", "--retry-max", "1ms"]
         messages.update(commit(box, 150))
-        failing = sluice.start("run", *flags, "--sink", "file:/dev/full", "--batch", 10, "--poll", "5ms", db=box)
+        with too_large(sluice) as sink:
+            failing = sluice.start("run", *flags, "--sink", sink, "--batch", 10, "--poll", "5ms", db=box)
         wait_until(lambda: ids(box, "attempts > 0"), 10, "failures")
         stop(failing)
         assert len(ids(box)) == 150

@@ -69,10 +69,11 @@ def test_a_map_is_replaced_as_a_whole(sluice, conf):
 
 def test_every_setting_in_every_place(sluice, conf):
     """As flag, variable and line of the file, each with a value other than its default."""
-    values = {"db": "sqlite:other.db", "table": "other", "columns": "topic=t", "lanes": "7", "connect_timeout": "3s",
+    values = {"db": "sqlite:other.db", "table": "other", "columns": "topic=t", "lanes": "7", "inbox_table": "seen", "connect_timeout": "3s",
               "statement_timeout": "7s", "sink": "null:", "strategy": "skip-locked", "assign": "static", "static_lanes": "0-3",
               "hold": "transaction", "workers": "9", "batch": "11", "batch_bytes": "3M", "lease": "13s", "wake": "poll",
-              "poll": "17ms", "retry_base": "19ms", "retry_max": "23s", "retention": "29m",
+              "poll": "17ms", "retry_base": "19ms", "retry_max": "23s", "max_attempts": "31",
+              "on_failure": "park", "delivery": "at-most-once", "idempotency_keep": "29h", "retention": "29m",
               "node": "me", "drain": "true", "log_format": "json", "log_level": "debug"}
     defaults = shown(sluice)
     assert set(values) == set(defaults), "a new setting belongs into this list"
@@ -319,7 +320,7 @@ def test_status(sluice, db):
     def status():
         return json.loads(sluice.run("status", "--json", db=db).stdout)
     assert status() == {"table": "outbox", "schema_version": 4, "lanes": 5, "total": 0, "due": 0, "leased": 0,
-                        "scheduled": 0, "held": 0, "blocked_keys": 0, "dead": 0, "lag_seconds": 0, "strategy": None,
+                        "scheduled": 0, "held": 0, "blocked_keys": 0, "parked_keys": 0, "dead": 0, "lag_seconds": 0, "strategy": None,
                         "nodes": 0, "per_second": 0, "free_lanes": 5, "workers": []}
     commit(db, 10)
     sluice.run("push", "--topic", "later", "--delay", "1h", "1", db=db)

@@ -10,7 +10,7 @@ import termios
 import pytest
 
 from checker import commit, read_sink
-from harness import Gate, is_postgres, query, scaled, wait_until
+from harness import Gate, is_postgres, query, scaled, too_large, wait_until
 
 NODE = {"node", "session", "strategy", "assign", "workers", "lanes", "age_seconds", "lease_seconds", "sent", "failed",
         "per_second"}
@@ -252,8 +252,8 @@ def test_counts_of_a_failing_sink(sluice, box):
     for n in range(3):
         for key in ("a", "b"):
             sluice.run("push", "--topic", "t", "--key", key, str(n), db=box)
-    sluice.run("run", "--sink", "file:/dev/full", "--drain", "--strategy", "lanes", "--retry-base", "1h", "--retry-max",
-               "1h", db=box)
+    with too_large(sluice) as sink:
+        sluice.run("run", "--sink", sink, "--drain", "--strategy", "lanes", "--retry-base", "1h", "--retry-max", "1h", db=box)
     got = status(sluice, box)
     assert (got["total"], got["due"], got["held"], got["blocked_keys"]) == (6, 0, 6, 2)
     assert got["scheduled"] >= 2

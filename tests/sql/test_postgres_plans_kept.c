@@ -96,27 +96,27 @@ static void keeping_looks_up(const char *strategy, const char *stmt, const char 
 static void of_skip_locked(void **state)
 {
     (void)state;
-    keeping_looks_up("skip-locked", "settle/keep", "'{1,2,3}', '{1,1,1}', 0");
+    keeping_looks_up("skip-locked", "settle/keep", "'{1,2,3}', '{1,1,1}', '{0,0,0}'");
 }
 
 static void of_lanes(void **state)
 {
     (void)state;
-    keeping_looks_up("lanes", "lanes/keep", "'{1,2,3}', '{1,1,1}', '{4,5,6}'");
-    has_plan("ordered/keep", "'{1,2,3}', '{1,1,1}'", "Index Cond: (id = ");
+    keeping_looks_up("lanes", "lanes/keep", "'{1,2,3}', '{1,1,1}', '{1,1,1}', '{4,5,6}'");
+    has_plan("ordered/keep", "'{1,2,3}', '{1,1,1}', '{1,1,1}'", "Index Cond: (id = ");
 }
 
 static void of_guard(void **state)
 {
     (void)state;
-    keeping_looks_up("guard", "guard/keep", "'{1,2,3}', '{1,1,1}'");
-    has_plan("ordered/keep", "'{1,2,3}', '{1,1,1}'", "Index Cond: (id = ");
+    keeping_looks_up("guard", "guard/keep", "'{1,2,3}', '{1,1,1}', '{1,1,1}'");
+    has_plan("ordered/keep", "'{1,2,3}', '{1,1,1}', '{1,1,1}'", "Index Cond: (id = ");
 }
 
 static void of_advisory(void **state)
 {
     (void)state;
-    keeping_looks_up("advisory", "ordered/keep", "'{1,2,3}', '{1,1,1}'");
+    keeping_looks_up("advisory", "ordered/keep", "'{1,2,3}', '{1,1,1}', '{1,1,1}'");
 }
 
 /* ---- Purging and resending ---- */

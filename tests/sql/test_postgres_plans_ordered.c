@@ -146,8 +146,10 @@ static void what_waits_by_id_and_key(void **state)
     looks_up("keyed/due_read", "'{k1,k2}', 32", "Index Cond: (entity_key = ");
     looks_up("keyed/look", "0, 500, 0", "Index Cond: (id >= $1)");
     looks_up("ordered/sent", "'{1,2,3}'", BY_ID);
-    looks_up("ordered/retry", "'{1,2,3}', '{0,0,0}', '{a,b,c}'", BY_ID);
-    looks_up("ordered/bury", "'{1,2,3}', '{1,1,1}', '{a,b,c}'", BY_ID);
+    looks_up("ordered/retry", "'{1,2,3}', '{0,0,0}', '{a,b,c}', '{1,1,1}'", BY_ID);
+    looks_up("ordered/bury", "'{1,2,3}', '{1,1,1}', '{a,b,c}', '{1,1,1}'", BY_ID);
+    looks_up("attempts/count", "'{1,2,3}'", BY_ID);
+    looks_up("attempts/uncount", "'{1,2,3}'", BY_ID);
     looks_up("ordered/hold", "'{1,2,3}'", BY_ID);
     looks_up("ordered/block", "'{1,2,3}'", BY_ID);
     looks_up("ordered/unblock", "'{k1,k2}'", "Index Cond: (entity_key = ");

@@ -120,11 +120,18 @@ static int prepare_all(const sl_names *names)
     return n;
 }
 
+/* All that any of them speaks of. */
+static void init(const sl_opt_map *columns)
+{
+    testdb_init(&t, "postgres", columns);
+    testdb_exec(&t, sl_script_named("postgres", "schema/inbox")->text);
+    connect_to(&t);
+}
+
 static void every_statement_is_as_declared(void **state)
 {
     (void)state;
-    testdb_init(&t, "postgres", NULL);
-    connect_to(&t);
+    init(NULL);
     assert_true(prepare_all(&t.names) >= 50);
 }
 
@@ -133,8 +140,7 @@ static void so_it_is_with_every_column_renamed(void **state)
     (void)state;
     sl_opt_map map = { 0 };
     testdb_map_all(&map, "Their_");
-    testdb_init(&t, "postgres", &map);
-    connect_to(&t);
+    init(&map);
     assert_true(prepare_all(&t.names) >= 50);
     testdb_map_fini(&map);
 }
@@ -162,6 +168,7 @@ static void run_schema(void)
         snprintf(name, sizeof name, "schema/%03d", v);
         run_verbatim(name);
     }
+    run_verbatim("schema/inbox");
 }
 
 static void every_text_runs_as_it_stands(void **state)

@@ -8,6 +8,7 @@ SLUICE_BIN is the program (default build/sluice), SLUICE_WRAPPER a command to ru
 valgrind), SL_TEST_PATIENCE a factor for every time limit, for slow builds, and SL_TEST_SCALE a
 factor for the number of messages (by default 1, and less with much patience).
 """
+import contextlib
 import fcntl
 import glob
 import os
@@ -173,6 +174,21 @@ class Process:
 def _text(path):
     with open(path, encoding="utf-8", errors="surrogateescape") as f:
         return f.read()
+
+
+@contextlib.contextmanager
+def too_large(sluice):
+    """A sink that takes no message and is not down for that: a file that has reached the limit for its size.
+    The program runs under that limit meanwhile."""
+    path = os.path.join(sluice.cwd, "too-large.jsonl")
+    with open(path, "w") as f:
+        f.write("\n" * 8192)
+    wrapper = sluice.wrapper
+    sluice.wrapper = ["sh", "-c", 'ulimit -f 16; exec "$@"', "sh", *wrapper]  # 16 blocks of 512 bytes
+    try:
+        yield f"file:{path}"
+    finally:
+        sluice.wrapper = wrapper
 
 
 class Sluice:

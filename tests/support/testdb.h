@@ -28,6 +28,7 @@ typedef struct testdb {
     char url[512];
     char folder[64]; /* of a SQLite file */
     char table[80];  /* as in the settings: "t4711_1.outbox" */
+    char inbox[80];  /* the same of a receiver, which testdb_init does not make */
     sl_names names;
     sl_db *eye;
     char *asked[TESTDB_SLOTS]; /* texts that the eye has prepared */
@@ -166,6 +167,10 @@ static inline void testdb_make(testdb *t, const char *dialect, const sl_opt_map 
         snprintf(t->table, sizeof t->table, "outbox");
     }
     if (sl_names_init(&t->names, t->table, columns, &err) != SL_OK)
+        fail_msg("%s", err.text);
+    snprintf(t->inbox, sizeof t->inbox, "%s%sinbox", t->pg ? t->names.schema : "",
+             t->pg ? "." : "");
+    if (sl_names_inbox(&t->names, t->inbox, &err) != SL_OK)
         fail_msg("%s", err.text);
     t->eye = testdb_open(t);
     if (t->pg) {

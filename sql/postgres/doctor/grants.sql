@@ -14,11 +14,20 @@ WITH needed (privilege, object, only_for) AS (
            ('update', 'sluice_outbox_nodes', ''), ('delete', 'sluice_outbox_nodes', ''),
            ('select', 'sluice_outbox_claims', ''), ('insert', 'sluice_outbox_claims', 'guard'),
            ('update', 'sluice_outbox_claims', 'guard'), ('delete', 'sluice_outbox_claims', ''),
-           ('select', 'sluice_outbox_lanes', ''), ('update', 'sluice_outbox_lanes', '')
+           ('select', 'sluice_outbox_lanes', ''), ('update', 'sluice_outbox_lanes', ''),
+           ('select', 'sluice_outbox_idempotency', ''), ('update', 'sluice_outbox_idempotency', ''),
+           ('delete', 'sluice_outbox_idempotency', '')
 )
 SELECT current_user::text, upper(n.privilege), n.object, has_table_privilege(to_regclass(n.object), n.privilege)
   FROM needed n
  WHERE n.only_for IN ('', $1, CASE WHEN $2 = 1 THEN 'keeps' END) AND to_regclass(n.object) IS NOT NULL
+UNION ALL
+-- One column of the dead letters and of what was consumed; what it is called here, is the name of the only member of k.
+SELECT current_user::text, upper('select') || format(' (%I)', c.name), t.name,
+       has_column_privilege(to_regclass(t.name), c.name, 'select')
+  FROM (SELECT 1 AS idempotency_key) k, jsonb_object_keys(to_jsonb(k)) c (name),
+       (VALUES ('sluice_outbox_dead'), ('sluice_outbox_consumed')) t (name)
+ WHERE to_regclass(t.name) IS NOT NULL
 UNION ALL
 SELECT current_user::text, upper('usage'), 'SEQUENCE ' || 'sluice_outbox_epoch',
        has_sequence_privilege(to_regclass('sluice_outbox_epoch'), 'usage')

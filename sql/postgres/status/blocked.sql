@@ -1,4 +1,4 @@
--- How many keys wait: for the retry or the time of their head, or for an operator.
+-- How many keys wait: for the retry or the time of their head, or for an operator; and how many of them for an operator.
 -- in:  none
--- out: keys int8
-SELECT count(*) FROM sluice_outbox_keys k;
+-- out: keys int8, parked int8
+SELECT count(*), count(*) FILTER (WHERE k.due_at = 'infinity') FROM sluice_outbox_keys k;

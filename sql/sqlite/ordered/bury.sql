@@ -1,9 +1,9 @@
 -- Never to be delivered: copy the message to the dead letters; ordered/sent then deletes it.
--- in:  id int8[], epoch int8[], reason text[]
+-- in:  id int8[], epoch int8[], reason text[], count int8[]
 -- out: none
 INSERT INTO sluice_outbox_dead (id, topic, entity_key, event_type, payload, content_type, headers,
                                 idempotency_key, created_at, attempts, last_error, epoch)
 SELECT o.id, o.topic, o.entity_key, o.event_type, o.payload, o.content_type, o.headers,
-       o.idempotency_key, o.created_at, ifnull(o.attempts, 0) + 1, ?3, ?2
+       o.idempotency_key, o.created_at, ifnull(o.attempts, 0) + ?4, ?3, ?2
   FROM sluice_outbox o
  WHERE o.id = ?1;

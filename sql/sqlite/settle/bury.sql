@@ -1,7 +1,7 @@
 -- Never to be delivered: copy the message to the dead letters. The delete which follows in the same
 -- transaction (settle/sent) removes exactly these.
--- `count` is 1 where the claim did not count the attempt.
--- in:  id int8[], epoch int8[], reason text[], count int8
+-- `count` is 1 where the attempt was not counted before.
+-- in:  id int8[], epoch int8[], reason text[], count int8[]
 -- out: none
 INSERT INTO sluice_outbox_dead (id, topic, entity_key, event_type, payload, content_type, headers,
                                 idempotency_key, created_at, attempts, last_error, epoch)

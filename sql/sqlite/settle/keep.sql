@@ -1,6 +1,6 @@
 -- Delivered, and to be kept: copy the message. The delete which follows in the same transaction (settle/sent) removes
--- exactly these. `count` is 1 where the claim did not count the attempt.
--- in:  id int8[], epoch int8[], count int8
+-- exactly these. `count` is 1 where the attempt was not counted before.
+-- in:  id int8[], epoch int8[], count int8[]
 -- out: none
 INSERT INTO sluice_outbox_sent (id, topic, entity_key, event_type, payload, content_type, headers,
                                 idempotency_key, created_at, attempts, epoch)

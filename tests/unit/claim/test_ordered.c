@@ -270,13 +270,13 @@ static void what_is_kept_is_copied_first(void **state)
     add(2, "x", GO);
     judge("s-");
     settle(h);
-    said("tx/begin lanes/keep({1},{9},{5}) lanes/sent({1},{9},{5}) tx/commit");
+    said("tx/begin lanes/keep({1},{9},{1},{5}) lanes/sent({1},{9},{5}) tx/commit");
     assert_int_equal(lost, 0);
     h.in_transaction = true;
     h.keep = "ordered/keep";
     h.sent = "ordered/sent";
     settle(h);
-    said("ordered/keep({1},{9}) ordered/sent({1}) tx/commit");
+    said("ordered/keep({1},{9},{1}) ordered/sent({1}) tx/commit");
 }
 
 static void nothing_sent_is_nothing_kept(void **state)
@@ -299,7 +299,7 @@ static void what_is_kept_is_copied_behind_the_fence(void **state)
     add(2, "y", GO);
     judge("sr");
     settle(h);
-    assert_non_null(strstr(fakedb_said(&db), "\nordered/keep({1},{9}) ordered/sent({1}) "));
+    assert_non_null(strstr(fakedb_said(&db), "\nordered/keep({1},{9},{1}) ordered/sent({1}) "));
 }
 
 /* With the last of them the claims go, too. */
@@ -333,8 +333,8 @@ static void what_waits_is_fenced_and_written_in_one_go(void **state)
     judge("srdu-");
     settle(how(false, false));
     said("tx/begin lanes/fence({70,71},{70,71})\n"
-         "ordered/sent({1}) ordered/retry({2,4},{5,5},{'why','why'}) "
-         "ordered/bury({3},{9},{'why'}) ordered/sent({3}) ordered/hold({5}) "
+         "ordered/sent({1}) ordered/retry({2,4},{5,5},{'why','why'},{1,1}) "
+         "ordered/bury({3},{9},{'why'},{1}) ordered/sent({3}) ordered/hold({5}) "
          "ordered/hold({6,4,2}) ordered/block({6,4,2}) ordered/unblock({'s'}) "
          "ordered/rotate({'s'}) tx/commit");
     assert_int_equal(lost, 0);
@@ -350,7 +350,7 @@ static void the_first_of_a_key_is_blocked_last(void **state)
     add(3, "x", TIME);
     judge("rr");
     settle(how(true, false));
-    said("ordered/retry({1,2},{5,5},{'why','why'}) ordered/hold({3,2,1}) "
+    said("ordered/retry({1,2},{5,5},{'why','why'},{1,1}) ordered/hold({3,2,1}) "
          "ordered/block({3,2,1}) tx/commit");
 }
 
@@ -408,7 +408,7 @@ static void a_lost_claim_keeps_what_it_deletes(void **state)
     db.missing = 1;
     settle(h);
     said("tx/begin lanes/fence({70,71},{70,71})\n"
-         "tx/begin lanes/keep({1},{9},{5}) lanes/sent({1},{9},{5}) tx/commit");
+         "tx/begin lanes/keep({1},{9},{1},{5}) lanes/sent({1},{9},{5}) tx/commit");
     assert_int_equal(db.rollbacks, 1);
     assert_int_equal(lost, 1);
 }
@@ -434,16 +434,17 @@ static void failures_are_passed_on(void **state)
 static void every_statement_is_rehearsed(void **state)
 {
     (void)state;
-    assert_int_equal(sl_ordered_rehearse(&db.base, &err), SL_OK);
-    said("tx/begin ordered/sent({}) ordered/retry({},{},{}) ordered/bury({},{},{}) "
-         "ordered/hold({}) ordered/block({}) ordered/unblock({}) ordered/rotate({}) tx/commit");
+    assert_int_equal(sl_ordered_rehearse(&db.base, false, &err), SL_OK);
+    said("tx/begin ordered/sent({}) ordered/retry({},{},{},{}) ordered/bury({},{},{},{}) "
+         "ordered/hold({}) ordered/block({}) ordered/unblock({}) ordered/rotate({}) "
+         "attempts/count({}) attempts/uncount({}) tx/commit");
 }
 
 static void keeping_is_rehearsed(void **state)
 {
     (void)state;
-    assert_int_equal(sl_ordered_rehearse_keep(&db.base, "guard/keep", &err), SL_OK);
-    said("tx/begin ordered/keep({},{}) guard/keep({},{}) tx/commit");
+    assert_int_equal(sl_ordered_rehearse_keep(&db.base, "guard/keep", false, &err), SL_OK);
+    said("tx/begin ordered/keep({},{},{}) guard/keep({},{},{}) tx/commit");
 }
 
 static void peeking_is_one_question(void **state)

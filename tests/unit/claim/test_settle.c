@@ -69,8 +69,8 @@ static void each_verdict_has_its_statement(void **state)
     add(SL_SENT, -1, SL_NONE);
     write_with(&leased);
     said("tx/begin settle/sent({1,7},{10,70}) "
-         "settle/retry({2,6},{20,60},{5000,0},{'busy',NULL},0) "
-         "settle/bury({3},{30},{'too large'},0) settle/sent({3},{30}) "
+         "settle/retry({2,6},{20,60},{5000,0},{'busy',NULL},{0,0}) "
+         "settle/bury({3},{30},{'too large'},{0}) settle/sent({3},{30}) "
          "settle/release({4},{40}) tx/commit");
     assert_int_equal(lost, 0);
 }
@@ -85,8 +85,8 @@ static void what_is_kept_is_copied_first(void **state)
     add(SL_DEAD, -1, SL_STR("no"));
     add(SL_SENT, -1, SL_NONE);
     write_with(&how);
-    said("tx/begin settle/keep({1,3},{10,30},0) settle/sent({1,3},{10,30}) "
-         "settle/bury({2},{20},{'no'},0) settle/sent({2},{20}) tx/commit");
+    said("tx/begin settle/keep({1,3},{10,30},{0,0}) settle/sent({1,3},{10,30}) "
+         "settle/bury({2},{20},{'no'},{0}) settle/sent({2},{20}) tx/commit");
     assert_int_equal(lost, 0);
     db.lossy = "settle/keep";
     db.missing = 1;
@@ -102,7 +102,26 @@ static void what_is_kept_is_copied_first(void **state)
     add(SL_SENT, -1, SL_NONE);
     db.lossy = NULL;
     write_with(&how);
-    said("settle/keep({1},{10},1) settle/sent({1},{10}) tx/commit");
+    said("settle/keep({1},{10},{1}) settle/sent({1},{10}) tx/commit");
+}
+
+/* It left the outbox before it was sent. The copy counts: it may be what takes it out of the list. */
+static void what_was_consumed_is_kept(void **state)
+{
+    (void)state;
+    sl_settle_how how = locked;
+    how.keep = true;
+    how.in_transaction = false;
+    for (int i = 0; i < 3; i++)
+        add(i == 1 ? SL_UNKNOWN : SL_SENT, -1, SL_NONE)->consumed = true;
+    write_with(&how);
+    said("tx/begin consumed/keep({1,3},{1,1}) consumed/sent({1,3}) "
+         "consumed/bury({2},{NULL}) consumed/sent({2}) tx/commit");
+    assert_int_equal(lost, 0);
+    db.lossy = "consumed/keep";
+    db.missing = 1;
+    write_with(&how);
+    assert_int_equal(lost, 1);
 }
 
 /* The commit lets go of what was only locked; and the attempt is counted now, if it was made.
@@ -115,8 +134,8 @@ static void in_a_transaction_only_the_rest_is_written(void **state)
     add(SL_RELEASED, -1, SL_NONE);
     add(SL_DEAD, -1, SL_NONE);
     write_with(&locked);
-    said("settle/sent({1},{10}) settle/retry({2},{20},{0},{NULL},1) "
-         "settle/bury({4},{40},{NULL},1) settle/sent({4},{40}) tx/commit");
+    said("settle/sent({1},{10}) settle/retry({2},{20},{0},{NULL},{1}) "
+         "settle/bury({4},{40},{NULL},{1}) settle/sent({4},{40}) tx/commit");
     assert_int_equal(lost, 0);
 }
 
@@ -259,15 +278,17 @@ static void a_failure_is_passed_on(void **state)
 static void the_rehearsal_runs_all_on_nothing(void **state)
 {
     (void)state;
-    assert_int_equal(sl_settle_rehearse(&db.base, false, &err), SL_OK);
-    said("tx/begin settle/retry({},{},{},{},0) settle/bury({},{},{},0) settle/sent({},{}) "
-         "settle/release({},{}) tx/commit");
-    assert_int_equal(sl_settle_rehearse(&db.base, true, &err), SL_OK);
-    assert_true(strncmp(fakedb_said(&db), "tx/begin settle/keep({},{},0) settle/retry", 42) ==
+    assert_int_equal(sl_settle_rehearse(&db.base, false, false, &err), SL_OK);
+    said("tx/begin settle/retry({},{},{},{},{}) settle/bury({},{},{},{}) settle/sent({},{}) "
+         "settle/release({},{}) attempts/count({}) attempts/uncount({}) tx/commit");
+    assert_int_equal(sl_settle_rehearse(&db.base, true, false, &err), SL_OK);
+    assert_true(strncmp(fakedb_said(&db), "tx/begin settle/keep({},{},{}) settle/retry", 43) ==
                 0);
+    assert_int_equal(sl_settle_rehearse(&db.base, true, true, &err), SL_OK);
+    assert_non_null(strstr(fakedb_said(&db), "consumed/keep({},{})"));
     db.fail_at = 1;
     db.rc = SL_OPERATOR;
-    assert_int_equal(sl_settle_rehearse(&db.base, true, &err), SL_OPERATOR);
+    assert_int_equal(sl_settle_rehearse(&db.base, true, false, &err), SL_OPERATOR);
 }
 
 int main(void)
@@ -276,6 +297,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(each_verdict_has_its_statement),
         TEST(what_is_kept_is_copied_first),
+        TEST(what_was_consumed_is_kept),
         TEST(in_a_transaction_only_the_rest_is_written),
         TEST(nothing_to_write_is_no_round_trip),
         TEST(an_open_transaction_is_always_ended),

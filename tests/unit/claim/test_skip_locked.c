@@ -7,8 +7,8 @@
 #include "support/fakedb.h"
 
 #define SETTLE_REHEARSAL                                                                       \
-    "tx/begin settle/retry({},{},{},{},0) settle/bury({},{},{},0) settle/sent({},{}) "         \
-    "settle/release({},{}) tx/commit"
+    "tx/begin settle/retry({},{},{},{},{}) settle/bury({},{},{},{}) settle/sent({},{}) "       \
+    "settle/release({},{}) attempts/count({}) attempts/uncount({}) tx/commit"
 
 static const sl_claim_ops *ops;
 static fakedb db;
@@ -129,7 +129,7 @@ static void a_lease_is_taken_in_one_statement(void **state)
     assert_int_equal(batch.msgs[0].id, 4); /* sorted */
     assert_int_equal(batch.msgs[1].id, 5);
     settle_as(SL_RETRY);
-    assert_non_null(strstr(fakedb_said(&db), "},0) tx/commit")); /* counted already */
+    assert_non_null(strstr(fakedb_said(&db), "},{0,0}) tx/commit")); /* counted already */
     ops->close(claim);
     claim = NULL;
     assert_int_equal(db.rollbacks, 0);
@@ -158,7 +158,7 @@ static void attempts_are_counted_with_the_verdict(void **state)
     open_as(SL_HOLD_TRANSACTION, 9 * SL_SEC);
     take_two();
     settle_as(SL_UNKNOWN);
-    assert_non_null(strstr(fakedb_said(&db), "},1) tx/commit"));
+    assert_non_null(strstr(fakedb_said(&db), "},{1,1}) tx/commit"));
 }
 
 static void closing_gives_up_an_open_transaction(void **state)

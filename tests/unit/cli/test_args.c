@@ -10,6 +10,7 @@ typedef struct own {
     bool json;
     int64_t count;
     sl_opt_map header;
+    sl_opt_list also;
 } own;
 
 #define AT(member) offsetof(own, member)
@@ -20,6 +21,7 @@ static const sl_opt opts[] = {
     { "json", SL_OPT_BOOL, AT(json), "false", 0, 0, SL_OPT_CLI_ONLY, NULL, "JSON." },
     { "max_count", SL_OPT_INT, AT(count), "3", 1, 9, SL_OPT_CLI_ONLY, "N", "A count." },
     { "header", SL_OPT_MAP, AT(header), NULL, 0, 0, SL_OPT_CLI_ONLY, "A=B", "Headers." },
+    { "also", SL_OPT_LIST, AT(also), NULL, 0, 0, SL_OPT_CLI_ONLY, "K", "More keys." },
     { .name = NULL },
 };
 
@@ -184,6 +186,17 @@ static void the_last_flag_counts_and_maps_add_up(void **state)
     assert_int_equal(((own *)cli.own)->header.count, 2);
     refused("--header a=b --header a=c", "twice");
     good("--workers 0 --workers 2"); /* only the last is looked at */
+}
+
+static void of_a_list_each_flag_counts(void **state)
+{
+    (void)state;
+    good("--also a,b --workers 1 --also= --also a,b");
+    const sl_opt_list *also = &((own *)cli.own)->also;
+    assert_int_equal(also->count, 3);
+    assert_string_equal(also->v[0], "a,b");
+    assert_string_equal(also->v[1], "");
+    assert_string_equal(also->v[2], "a,b");
 }
 
 static void unknown_flags_are_refused(void **state)
@@ -386,6 +399,7 @@ int main(void)
         TEST(bool_flags_take_no_word),
         TEST(arguments_may_stand_anywhere),
         TEST(the_last_flag_counts_and_maps_add_up),
+        TEST(of_a_list_each_flag_counts),
         TEST(unknown_flags_are_refused),
         TEST(short_forms_of_flags_are_refused),
         TEST(missing_values_are_refused),

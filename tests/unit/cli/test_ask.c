@@ -4,7 +4,7 @@
 #include "unit/cli/capture.h"
 
 /* Asks with this on standard input. */
-static bool answered(const char *text, size_t count, const char *question)
+static bool answered(const char *text, bool one, const char *question)
 {
     capture c;
     FILE *in = tmpfile();
@@ -14,7 +14,7 @@ static bool answered(const char *text, size_t count, const char *question)
     FILE *saved = stdin;
     stdin = in;
     capture_begin(&c, stderr);
-    bool yes = sl_ask("resend", count);
+    bool yes = sl_ask("resend", one);
     assert_string_equal(capture_end(&c), question);
     stdin = saved;
     fclose(in);
@@ -24,12 +24,12 @@ static bool answered(const char *text, size_t count, const char *question)
 static void only_yes_is_yes(void **state)
 {
     (void)state;
-    assert_true(answered("y\n", 2, "resend them? [y/N] "));
-    assert_true(answered("Yes\n", 1, "resend it? [y/N] "));
-    assert_false(answered("n\n", 2, "resend them? [y/N] "));
-    assert_false(answered("\n", 2, "resend them? [y/N] "));
-    assert_false(answered(" y\n", 2, "resend them? [y/N] "));
-    assert_false(answered("", 2, "resend them? [y/N] \n"));
+    assert_true(answered("y\n", false, "resend them? [y/N] "));
+    assert_true(answered("Yes\n", true, "resend it? [y/N] "));
+    assert_false(answered("n\n", false, "resend them? [y/N] "));
+    assert_false(answered("\n", false, "resend them? [y/N] "));
+    assert_false(answered(" y\n", false, "resend them? [y/N] "));
+    assert_false(answered("", false, "resend them? [y/N] \n"));
 }
 
 static const char *printed(const sl_notes *n)

@@ -276,6 +276,20 @@ static void an_idempotency_key_that_is_taken_holds_one_back(void **state)
     sl_refs_fini(&refs);
 }
 
+/* As it is in life: the key is registered since its message was first inserted, and stays so. */
+static void a_registered_key_goes_back_with_its_message(void **state)
+{
+    (void)state;
+    bury(1, "t", "k", "", "'once'", 0);
+    bury(2, "t", "k", "", "'twice'", 0);
+    testdb_exec(&t, "INSERT INTO sluice_outbox_idempotency (idempotency_key) VALUES ('once'), "
+                    "('other'), ('twice')");
+    move_all(true, 2);
+    testdb_expect(&t, "once\ntwice", "SELECT idempotency_key FROM sluice_outbox ORDER BY id");
+    testdb_expect(&t, "once\nother\ntwice",
+                  "SELECT idempotency_key FROM sluice_outbox_idempotency ORDER BY 1");
+}
+
 /* Both died with the same key: only the first finds it free, and the others are none the worse. */
 static void two_of_one_idempotency_key(void **state)
 {
@@ -348,6 +362,7 @@ static int group(const char *on)
         TEST(large_ones_leave_a_few_at_a_time),
         TEST(each_leaves_once),
         TEST(an_idempotency_key_that_is_taken_holds_one_back),
+        TEST(a_registered_key_goes_back_with_its_message),
         TEST(two_of_one_idempotency_key),
         TEST(what_the_table_refuses_stays),
         TEST(what_the_table_swallows_stays),

@@ -140,7 +140,7 @@ static void join(int64_t session, const char *name)
                        .strategy = text[1],
                        .assign = text[2],
                        .workers = 4 };
-    if (sl_nodes_join(t.eye, &me, 30 * SL_SEC, &err) != SL_OK)
+    if (sl_nodes_join(t.eye, &me, 30 * SL_SEC, NULL, &err) != SL_OK)
         fail_msg("%s", err.text);
 }
 

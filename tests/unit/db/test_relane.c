@@ -147,7 +147,7 @@ static void join(int64_t session)
                        .strategy = text[1],
                        .assign = text[2],
                        .workers = 1 };
-    must(sl_nodes_join(t.eye, &me, 30 * SL_SEC, &err));
+    must(sl_nodes_join(t.eye, &me, 30 * SL_SEC, NULL, &err));
 }
 
 static void note_epoch(void *ctx, size_t lane, int64_t epoch)

@@ -110,7 +110,7 @@ static sl_verdict by_id(void *ctx, const sl_msg *m, sl_reply *reply)
     case 4:
         return (sl_verdict)77; /* nonsense: it may or may not have done it */
     case 5:
-        return SL_RELEASED; /* not for a handler to say */
+        return SL_HELD; /* not for a handler to say */
     case 6:
         sl_reply_delay(reply, INT64_MAX);
         return SL_RETRY;
@@ -154,6 +154,32 @@ static void a_long_reason_is_cut(void **state)
     must_run();
     assert_in_range(testdb_int(&t, "SELECT length(last_error) FROM sluice_outbox_dead"), 100,
                     500);
+}
+
+static sl_verdict down_at_first(void *ctx, const sl_msg *m, sl_reply *reply)
+{
+    int *calls = ctx;
+    assert_int_equal(sl_msg_attempt(m), 1);
+    if ((*calls)++ >= 2)
+        return SL_SENT;
+    sl_reply_reason(reply, "the mail server is away");
+    return SL_RELEASED;
+}
+
+/* An outage is no message's fault: none loses an attempt, and one at a time is tried until it is over. */
+static void an_outage_uses_up_no_attempts(void **state)
+{
+    (void)state;
+    int calls = 0;
+    testdb_fill(&t, 50, 10);
+    set("workers", "1");
+    set("max_attempts", "1");
+    set("on_failure", "skip");
+    open_runner(down_at_first, &calls);
+    must_run();
+    assert_int_equal(calls, 52);
+    assert_int_equal(testdb_int(&t, "SELECT count(*) FROM sluice_outbox"), 0);
+    assert_int_equal(testdb_int(&t, "SELECT count(*) FROM sluice_outbox_dead"), 0);
 }
 
 /* ---- Threads and stops ---- */
@@ -264,11 +290,11 @@ static int on(const char *name)
     dialect = name;
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(every_message_is_handled_once), TEST(a_transaction_may_hold_them),
-        TEST(each_verdict_is_written),       TEST(a_long_reason_is_cut),
-        TEST(handlers_run_side_by_side),     TEST(a_stop_finishes_what_is_in_hand),
-        TEST(a_stop_wakes_an_idle_runner),   TEST(contradictions_fail_the_opening),
-        TEST(a_missing_table_fails_the_run),
+        TEST(every_message_is_handled_once),   TEST(a_transaction_may_hold_them),
+        TEST(each_verdict_is_written),         TEST(a_long_reason_is_cut),
+        TEST(an_outage_uses_up_no_attempts),   TEST(handlers_run_side_by_side),
+        TEST(a_stop_finishes_what_is_in_hand), TEST(a_stop_wakes_an_idle_runner),
+        TEST(contradictions_fail_the_opening), TEST(a_missing_table_fails_the_run),
     };
     return cmocka_run_group_tests_name(name, tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static sl_rc join_as(int64_t session, const char *node, const char *strategy)
     sl_node_row me = {
         .session = session, .node = node, .strategy = strategy, .assign = "ring", .workers = 4
     };
-    return sl_nodes_join(db, &me, 10 * SL_SEC, &err);
+    return sl_nodes_join(db, &me, 10 * SL_SEC, NULL, &err);
 }
 
 static void join(int64_t session)

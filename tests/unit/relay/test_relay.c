@@ -128,6 +128,8 @@ static fake_sink sink;
 static sl_stop stop;
 static sl_counts counts;
 static sl_relay relay;
+static sl_route route;
+static sl_way way;
 static sl_err err;
 
 static int setup(void **state)
@@ -137,8 +139,13 @@ static int setup(void **state)
     claim = (fake_claim){ .base = { &claim_ops }, .gives = 3, .trust_calls = -1 };
     sink = (fake_sink){ .base = { &sink_ops }, .verdict = SL_SENT, .per_poll = 1 };
     memset(&counts, 0, sizeof counts);
+    route = (sl_route){ .name = "all",
+                        .policy = { SL_SKIP, 10, SL_SEC, SL_SEC },
+                        .breaker = sl_breaker_new(SL_SEC, SL_SEC) };
+    way = (sl_way){ .route = &route, .sink = &sink.base };
     relay = (sl_relay){ .claim = &claim.base,
-                        .sink = &sink.base,
+                        .ways = &way,
+                        .way_count = 1,
                         .stop = &stop,
                         .counts = &counts,
                         .batch_max = 12,
@@ -151,6 +158,7 @@ static int teardown(void **state)
 {
     (void)state;
     sl_relay_fini(&relay);
+    sl_breaker_free(route.breaker);
     sl_stop_fini(&stop);
     return 0;
 }

@@ -150,6 +150,8 @@ static fake_sink sink;
 static sl_stop stop;
 static sl_counts counts;
 static sl_relay relay;
+static sl_route route;
+static sl_way way;
 static sl_err err;
 
 static int setup(void **state)
@@ -159,8 +161,13 @@ static int setup(void **state)
     claim = (fake_claim){ .base = { &ordered_ops }, .trust_calls = -1 };
     sink = (fake_sink){ .base = { &any_order } };
     memset(&counts, 0, sizeof counts);
+    route = (sl_route){ .name = "all",
+                        .policy = { SL_SKIP, 10, SL_SEC, SL_SEC },
+                        .breaker = sl_breaker_new(SL_SEC, SL_SEC) };
+    way = (sl_way){ .route = &route, .sink = &sink.base };
     relay = (sl_relay){ .claim = &claim.base,
-                        .sink = &sink.base,
+                        .ways = &way,
+                        .way_count = 1,
                         .stop = &stop,
                         .counts = &counts,
                         .batch_max = 1000,
@@ -173,6 +180,7 @@ static int teardown(void **state)
 {
     (void)state;
     sl_relay_fini(&relay);
+    sl_breaker_free(route.breaker);
     sl_stop_fini(&stop);
     sl_buf_fini(&sink.said);
     return 0;

@@ -158,7 +158,7 @@ static void a_write_that_fails_half_way_leaves_nothing(void **state)
         for (int calls = 0; calls < 20; calls += 7) {
             fail_write_after = calls;
             fail_write = errors[i];
-            send_three(s, &b, SL_RETRY, strerror(errors[i]));
+            send_three(s, &b, SL_RELEASED, strerror(errors[i]));
             fail_write = 0;
             assert_int_equal(file_bytes(in_folder("", "out")), 0);
         }
@@ -228,7 +228,7 @@ static void a_file_that_cannot_be_locked_is_retried(void **state)
     sl_batch_init(&b);
     sl_sink *s = open_sink(in_folder("file:", "out"), "w");
     fail_flock = ENOLCK;
-    send_three(s, &b, SL_RETRY, "cannot lock the file: No locks available");
+    send_three(s, &b, SL_RELEASED, "cannot lock the file: No locks available");
     fail_flock = 0;
     assert_int_equal(file_bytes(in_folder("", "out")), 0);
     close_sink(s);
@@ -249,7 +249,7 @@ static void devices_are_written_to(void **state)
     close_sink(s);
     if (access("/dev/full", W_OK) == 0) {
         s = open_sink("file:/dev/full", "w");
-        send_three(s, &b, SL_RETRY, "No space left on device");
+        send_three(s, &b, SL_RELEASED, "No space left on device");
         close_sink(s);
     }
     sl_batch_fini(&b);
@@ -482,10 +482,10 @@ static void a_file_that_cannot_be_opened_again_is_retried(void **state)
     sl_sink *s = open_sink(in_folder("file:", "sub/out"), "w");
     send_one(s, &b, 0, SL_SENT);
     assert_int_equal(rename(in_folder("", "sub"), in_folder("", "moved")), 0);
-    send_one(s, &b, 0, SL_RETRY);
+    send_one(s, &b, 0, SL_RELEASED);
     assert_non_null(strstr(b.msgs[0].reason.p, "cannot open file \""));
     assert_null(strchr(b.msgs[0].reason.p, '\n'));
-    send_one(s, &b, 0, SL_RETRY);
+    send_one(s, &b, 0, SL_RELEASED);
     assert_int_equal(mkdir(in_folder("", "sub"), 0755), 0);
     send_one(s, &b, 0, SL_SENT);
     close_sink(s);

@@ -231,7 +231,7 @@ static void a_write_that_fails_inside_a_line_is_unknown_for_that_line(void **sta
     fail_write = 0;
     assert_int_equal(b.msgs[0].verdict, SL_SENT);
     assert_int_equal(b.msgs[1].verdict, SL_UNKNOWN);
-    assert_int_equal(b.msgs[2].verdict, SL_RETRY);
+    assert_int_equal(b.msgs[2].verdict, SL_RELEASED);
     assert_string_equal(b.msgs[2].reason.p, "cannot write to stdout: Input/output error");
     sl_buf text = { 0 };
     while (text.n < 150)
@@ -253,7 +253,7 @@ static void without_a_reader_nothing_went_out(void **state)
         fill_batch(&b, 0, 3, 10);
         submit_all(s, &b);
         s->ops->poll(s, 0);
-        expect_all(&b, SL_RETRY);
+        expect_all(&b, SL_RELEASED);
         assert_string_equal(b.msgs[0].reason.p, "cannot write to stdout: Broken pipe");
     }
     close_sink(s);
@@ -274,7 +274,7 @@ static void a_reader_that_goes_away_leaves_what_it_did_not_take(void **state)
     pipe_fds[0] = -1;
     s->ops->poll(s, 0);
     assert_int_equal(sl_batch_count_of(&b, SL_SENT), sent);
-    assert_int_equal(sl_batch_count_of(&b, SL_RETRY), 2000 - sent);
+    assert_int_equal(sl_batch_count_of(&b, SL_RELEASED), 2000 - sent);
     close_sink(s);
     sl_batch_fini(&b);
 }

@@ -1,0 +1,4 @@
+-- Known to be sent: out of the list.
+-- in:  id int8[]
+-- out: none
+DELETE FROM sluice_outbox_consumed c WHERE c.id = ANY ($1);

@@ -1,0 +1,24 @@
+-- A key that is blocked or parked, its first message, and who may have that in flight. Nobody has, where its own time
+-- has not come (`later`): that was written by who had it, and from then on it was taken by nobody.
+--   worker    holds it by a lease of skip-locked
+--   claimer   holds the key by strategy guard
+--   node      owned the lane when the key was parked, and owns it still, or owns it and the key is not parked
+--   doubt     that node may have it in flight from before: it is not held yet, which the node's next turn would
+--             change; or it was held already, and has not been settled since
+-- in:  key text
+-- out: parked bool, by_hand bool, id int8, later bool, doubt bool, worker text, claimer text,
+--      node text
+SELECT k.due_at = '9999-12-31 23:59:59.999', k.fence IS NOT NULL, o.id,
+       ifnull(julianday(o.available_at) > julianday('now'), 0),
+       ifnull(o.held = 0, 0) OR ifnull(o.id = k.doubt AND ifnull(o.attempts, 0) = k.tried, 0),
+       CASE WHEN o.leased_until > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN ifnull(o.worker, '') END,
+       (SELECT c.held_by FROM sluice_outbox_claims c WHERE c.claim = 'k' || k.entity_key),
+       (SELECT n.node
+          FROM sluice_outbox_lanes l
+          JOIN sluice_outbox_nodes n ON n.session = l.owner
+         WHERE l.lane = k.lane AND l.epoch < ifnull(k.fence, 9223372036854775807))
+  FROM sluice_outbox_keys k
+  LEFT JOIN sluice_outbox o
+    ON o.id = (SELECT m.id FROM sluice_outbox m
+                WHERE m.entity_key = k.entity_key ORDER BY m.held DESC, m.id LIMIT 1)
+ WHERE k.entity_key = ?1;

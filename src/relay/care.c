@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "relay/care.h"
+
+#include "core/mem.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+struct sl_care {
+    pthread_mutex_t turn;  /* held for a whole careful turn */
+    _Atomic int64_t steps; /* what the next turn may take; 0: no care is needed */
+};
+
+sl_care *sl_care_new(void)
+{
+    sl_care *c = sl_alloc(sizeof *c);
+    pthread_mutex_init(&c->turn, NULL);
+    return c;
+}
+
+void sl_care_free(sl_care *c)
+{
+    if (!c)
+        return;
+    pthread_mutex_destroy(&c->turn);
+    free(c);
+}
+
+void sl_care_alarm(sl_care *c)
+{
+    c->steps = 1;
+}
+
+int64_t sl_care_enter(sl_care *c, int64_t max, bool *careful)
+{
+    *careful = false;
+    if (!c || c->steps == 0)
+        return max;
+    pthread_mutex_lock(&c->turn);
+    int64_t steps = c->steps;
+    if (steps == 0) {
+        pthread_mutex_unlock(&c->turn);
+        return max;
+    }
+    *careful = true;
+    if (steps < max)
+        return steps;
+    return max;
+}
+
+void sl_care_leave(sl_care *c, bool settled)
+{
+    enum { ENOUGH = 10000 }; /* no batch is larger */
+    int64_t steps = c->steps;
+    if (settled) /* an alarm that comes meanwhile stays */
+        atomic_compare_exchange_strong(&c->steps, &steps, 2 * steps > ENOUGH ? 0 : 2 * steps);
+    pthread_mutex_unlock(&c->turn);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Care after a crash. A message may be what ended the program; with nothing written before the send, nobody
+ * would ever know, and the program would end again and again. So when a node has died, the others and its
+ * successor go slowly for a while: one worker at a time, one message, then two, four, eight, and each
+ * attempt is counted in the database before it is made; and what was tried before goes alone. A message that
+ * ends the program then runs out of attempts, and takes hardly any other with it. Otherwise an attempt costs no write.
+ */
+#ifndef SL_RELAY_CARE_H
+#define SL_RELAY_CARE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct sl_care sl_care;
+
+sl_care *sl_care_new(void);
+void sl_care_free(sl_care *c);
+
+/* Some node has died. From any thread. */
+void sl_care_alarm(sl_care *c);
+
+/* Before a turn of at most `max` messages: how many it may take. *careful: it is alone, has to count first,
+ * and to say how it ended. */
+int64_t sl_care_enter(sl_care *c, int64_t max, bool *careful);
+void sl_care_leave(sl_care *c,
+                   bool settled); /* only if careful; `settled`: some were, and all is well */
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "relay/care.h"
+
+#include "unit/unit.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+static sl_care *care;
+
+static int setup(void **state)
+{
+    (void)state;
+    care = sl_care_new();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    sl_care_free(care);
+    return 0;
+}
+
+static int64_t turn(int64_t max, bool settled)
+{
+    bool careful;
+    int64_t n = sl_care_enter(care, max, &careful);
+    if (careful)
+        sl_care_leave(care, settled);
+    return careful ? n : -n;
+}
+
+static void without_an_alarm_all_goes_at_once(void **state)
+{
+    (void)state;
+    bool careful = true;
+    assert_int_equal(turn(500, true), -500);
+    assert_int_equal(sl_care_enter(NULL, 7, &careful), 7);
+    assert_false(careful);
+}
+
+static void steps_double_when_all_is_well(void **state)
+{
+    (void)state;
+    sl_care_alarm(care);
+    assert_int_equal(turn(500, true), 1);
+    assert_int_equal(turn(500, true), 2);
+    assert_int_equal(turn(500, false), 4); /* nothing there, or it failed */
+    assert_int_equal(turn(500, true), 4);
+    assert_int_equal(turn(5, true), 5); /* never more than asked for */
+    for (int i = 0; i < 10; i++)
+        (void)turn(500, true);
+    assert_int_equal(turn(500, true), -500);
+}
+
+static void another_death_begins_anew(void **state)
+{
+    (void)state;
+    bool careful;
+    sl_care_alarm(care);
+    for (int i = 0; i < 5; i++)
+        (void)turn(500, true);
+    assert_int_equal(sl_care_enter(care, 500, &careful), 32);
+    sl_care_alarm(care); /* in the middle of a turn */
+    sl_care_leave(care, true);
+    assert_in_range(turn(500, true), 1, 2);
+}
+
+static _Atomic int inside, most, turns;
+
+static void *work(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 200; i++) {
+        bool careful;
+        (void)!sl_care_enter(care, 10, &careful);
+        if (!careful)
+            continue;
+        int now = ++inside;
+        if (now > most)
+            most = now;
+        turns++;
+        inside--;
+        sl_care_leave(care, false);
+    }
+    return NULL;
+}
+
+static void only_one_at_a_time(void **state)
+{
+    (void)state;
+    pthread_t threads[4];
+    sl_care_alarm(care);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, work, NULL), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(turns, 800);
+    assert_int_equal(most, 1);
+}
+
+int main(void)
+{
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(without_an_alarm_all_goes_at_once),
+        TEST(steps_double_when_all_is_well),
+        TEST(another_death_begins_anew),
+        TEST(only_one_at_a_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
