@@ -33,6 +33,7 @@ static sl_rc settle(advisory_claim *c, size_t *lost, sl_err *err)
     sl_ordered_how how = {
         .in_transaction = true,
         .sent = "ordered/sent",
+        .keep = c->keyed.conf.keep ? "ordered/keep" : NULL,
         .retry_base_ns = c->keyed.conf.retry_base_ns,
         .retry_max_ns = c->keyed.conf.retry_max_ns,
     };
@@ -122,6 +123,8 @@ static sl_rc advisory_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf,
     advisory_claim *c = sl_alloc(sizeof *c);
     c->base.ops = &sl_claim_advisory;
     sl_rc rc = sl_keyed_open(&c->keyed, db, conf, false, err);
+    if (rc == SL_OK && conf->keep)
+        rc = sl_ordered_rehearse_keep(db, "ordered/keep", conf->consumes, err);
     if (rc == SL_OK)
         *out = &c->base;
     else

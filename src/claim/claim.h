@@ -11,7 +11,8 @@
  *            no longer be trusted.
  *   trusted  until when (sl_now_ns) messages of the batch may be sent without asking again;
  *            counted from before the request that gained the claim.
- *   settle   writes every verdict and lets go of the claim. SL_SENT goes from the table,
+ *   settle   writes every verdict and lets go of the claim. SL_SENT goes from the table, and with
+ *            `keep` into that of delivered messages, in the same transaction;
  *            SL_RETRY and SL_UNKNOWN come back after their delay, SL_DEAD moves to the dead
  *            letters, SL_RELEASED comes back as if never taken, SL_HELD stays as it is. What
  *            someone else has taken over meanwhile is left alone, and counted in *lost.
@@ -44,6 +45,7 @@ typedef struct sl_claim_conf {
     sl_hold hold;
     int64_t retry_base_ns; /* delay after the first failure; doubles */
     int64_t retry_max_ns;
+    bool keep;       /* delivered messages */
     bool consumes;   /* some of it is delivered at most once */
     sl_lanes *lanes; /* what the node owns, and until when it is trusted; or NULL */
     int64_t workers; /* that share them */

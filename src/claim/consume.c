@@ -30,3 +30,10 @@ sl_rc sl_consume_rehearse(sl_db *db, sl_err *err)
                         { .stmt = sl_db_stmt(db, "tx/commit") } };
     return db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
 }
+
+sl_rc sl_consume_rehearse_keep(sl_db *db, sl_err *err)
+{
+    int64_t no_id;
+    sl_val in[] = { sl_ints(&no_id, 0), sl_ints(&no_id, 0) };
+    return sl_db_run1(db, "consumed/keep", in, NULL, NULL, NULL, err);
+}

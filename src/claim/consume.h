@@ -12,5 +12,7 @@ void sl_group_consumed(sl_group *g, sl_batch *b);
 
 /* Runs its statements on nothing. */
 SL_CHECK sl_rc sl_consume_rehearse(sl_db *db, sl_err *err);
+/* And the one that keeps what was delivered so. */
+SL_CHECK sl_rc sl_consume_rehearse_keep(sl_db *db, sl_err *err);
 
 #endif

@@ -54,6 +54,7 @@ static sl_ordered_how *how_of(const guard_claim *c, fencing *f)
     f->fence = (sl_call){ .stmt = sl_db_stmt(c->keyed.db, "guard/fence"), .in = f->in };
     f->how = (sl_ordered_how){
         .sent = "guard/sent",
+        .keep = c->keyed.conf.keep ? "guard/keep" : NULL,
         .fence = &f->fence,
         .fenced = (int64_t)c->ours.count,
         .retry_base_ns = c->keyed.conf.retry_base_ns,
@@ -439,6 +440,8 @@ static sl_rc guard_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl
     sl_rc rc = sl_keyed_open(&c->keyed, db, conf, true, err);
     if (rc == SL_OK)
         rc = rehearse(db, err);
+    if (rc == SL_OK && conf->keep)
+        rc = sl_ordered_rehearse_keep(db, "guard/keep", conf->consumes, err);
     if (rc == SL_OK)
         *out = &c->base;
     else

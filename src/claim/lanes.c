@@ -224,6 +224,7 @@ static const sl_ordered_how *how_of(const lanes_claim *c, fencing *f)
     f->fence = (sl_call){ .stmt = sl_db_stmt(c->db, "lanes/fence"), .in = f->in };
     f->how = (sl_ordered_how){
         .sent = "lanes/sent",
+        .keep = c->conf.keep ? "lanes/keep" : NULL,
         .fence = &f->fence,
         .fenced = (int64_t)c->uses.count,
         .retry_base_ns = c->conf.retry_base_ns,
@@ -382,7 +383,7 @@ static void lanes_close(sl_claim *base)
 }
 
 /* Runs everything once on nothing. */
-static sl_rc rehearse(sl_db *db, bool consumes, sl_err *err)
+static sl_rc rehearse(sl_db *db, const sl_claim_conf *conf, sl_err *err)
 {
     int64_t none;
     sl_val no = sl_ints(&none, 0);
@@ -396,7 +397,9 @@ static sl_rc rehearse(sl_db *db, bool consumes, sl_err *err)
         { .stmt = sl_db_stmt(db, "lanes/fence"), .in = take_in }
     };
     sl_rc rc = db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
-    return rc == SL_OK ? sl_ordered_rehearse(db, consumes, err) : rc;
+    if (rc == SL_OK && conf->keep)
+        rc = sl_ordered_rehearse_keep(db, "lanes/keep", conf->consumes, err);
+    return rc == SL_OK ? sl_ordered_rehearse(db, conf->consumes, err) : rc;
 }
 
 static sl_rc lanes_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl_err *err)
@@ -405,7 +408,7 @@ static sl_rc lanes_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl
     *c = (lanes_claim){ .base = { &sl_claim_lanes }, .db = db, .conf = *conf };
     if (conf->lanes) /* it outlives connections */
         sl_tickets_doubt(sl_lanes_tickets(conf->lanes));
-    sl_rc rc = rehearse(db, conf->consumes, err);
+    sl_rc rc = rehearse(db, conf, err);
     if (rc == SL_OK)
         *out = &c->base;
     else

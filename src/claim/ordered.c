@@ -126,7 +126,7 @@ sl_rc sl_ordered_due_row(void *ctx, const sl_val *cols, sl_err *err)
 /* The statements to run, with room for their parameters. */
 typedef struct plan {
     sl_call calls[24];
-    sl_val in[16][4];
+    sl_val in[20][4];
     size_t n, used;
 } plan;
 
@@ -179,6 +179,16 @@ static void add_bury(plan *p, sl_db *db, const sl_group *g)
     add_ids(p, db, "ordered/sent", g->ids, g->n);
 }
 
+/* Copied before they are deleted, by whatever statement. */
+static void add_keep(plan *p, sl_db *db, const char *stmt, const sl_group *g)
+{
+    sl_val *in = add(p, db, stmt);
+    in[0] = sl_ints(g->ids, g->n);
+    in[1] = sl_ints(g->epochs, g->n);
+    in[2] = sl_ints(g->counts, g->n);
+    in[3] = sl_ints(g->lanes, g->n);
+}
+
 static void add_unknown(plan *p, sl_db *db, const sl_group *g)
 {
     if (!g->n)
@@ -190,8 +200,13 @@ static void add_unknown(plan *p, sl_db *db, const sl_group *g)
 }
 
 /* Of what was consumed: these verdicts need no claim. */
-static void add_consumed(plan *p, sl_db *db, const sl_groups *g)
+static void add_consumed(plan *p, sl_db *db, const sl_groups *g, bool keep)
 {
+    if (keep && g->gone.n) {
+        sl_val *in = add(p, db, "consumed/keep");
+        in[0] = sl_ints(g->gone.ids, g->gone.n);
+        in[1] = sl_ints(g->gone.counts, g->gone.n);
+    }
     add_ids(p, db, "consumed/sent", g->gone.ids, g->gone.n);
     add_unknown(p, db, &g->left);
 }
@@ -233,13 +248,15 @@ static sl_rc write_all(sl_db *db, sl_ordered *o, const sl_groups *g, const sl_or
                        sl_err *err)
 {
     plan p = { .n = 0 };
+    if (how->keep && g->sent.n)
+        add_keep(&p, db, "ordered/keep", &g->sent);
     add_ids(&p, db, "ordered/sent", g->sent.ids, g->sent.n);
     if (g->retry.n)
         add_retry(&p, db, &g->retry);
     if (g->dead.n)
         add_bury(&p, db, &g->dead);
     add_ids(&p, db, "attempts/uncount", g->counted.ids, g->counted.n);
-    add_consumed(&p, db, g);
+    add_consumed(&p, db, g, how->keep != NULL);
     add_back(&p, db, &g->back);
     block_failed(o, &g->retry);
     add_ids(&p, db, "ordered/hold", o->behind.v, o->behind.count);
@@ -255,18 +272,22 @@ static sl_rc write_all(sl_db *db, sl_ordered *o, const sl_groups *g, const sl_or
     return rc;
 }
 
-/* Only deletions: one statement, which checks the epochs itself, and what needs no claim. */
+/* Only deletions: one statement, which checks the epochs itself, and so does the one that copies before it; and what
+ * needs no claim. */
 static sl_rc write_sent(sl_db *db, const sl_groups *g, const sl_ordered_how *how, size_t *lost,
                         sl_err *err)
 {
     plan p = { .n = 0 };
+    bool keep = how->keep && g->sent.n;
     size_t parts = how->dones + (g->sent.n > 0) + (g->gone.n > 0);
-    if (g->left.n || g->back.n)
+    if (g->left.n || g->back.n || (how->keep && (g->sent.n || g->gone.n)))
         parts += 2;
     bool tx = how->in_transaction || parts > 1;
     size_t sent_at = SIZE_MAX;
     if (tx && !how->in_transaction)
         add_tx(&p, db, "tx/begin");
+    if (keep)
+        add_keep(&p, db, how->keep, &g->sent);
     if (g->sent.n) {
         sent_at = p.n;
         sl_val *in = add(&p, db, how->sent);
@@ -274,7 +295,7 @@ static sl_rc write_sent(sl_db *db, const sl_groups *g, const sl_ordered_how *how
         in[1] = sl_ints(g->sent.epochs, g->sent.n);
         in[2] = sl_ints(g->sent.lanes, g->sent.n);
     }
-    add_consumed(&p, db, g);
+    add_consumed(&p, db, g, how->keep != NULL);
     add_stranded(&p, db, &g->back);
     add_dones(&p, how);
     if (tx)
@@ -374,6 +395,18 @@ static sl_rc read_any(void *ctx, const sl_val *cols, sl_err *err)
 sl_rc sl_ordered_peek(sl_db *db, const char *stmt, const sl_val *in, bool *any, sl_err *err)
 {
     return sl_db_run1(db, stmt, in, read_any, any, NULL, err);
+}
+
+sl_rc sl_ordered_rehearse_keep(sl_db *db, const char *own, bool consumes, sl_err *err)
+{
+    plan p = { .n = 0 };
+    sl_group none = { 0 };
+    add_tx(&p, db, "tx/begin");
+    add_keep(&p, db, "ordered/keep", &none);
+    add_keep(&p, db, own, &none);
+    add_tx(&p, db, "tx/commit");
+    sl_rc rc = db->ops->run(db, p.calls, p.n, err);
+    return rc == SL_OK && consumes ? sl_consume_rehearse_keep(db, err) : rc;
 }
 
 sl_rc sl_ordered_rehearse(sl_db *db, bool consumes, sl_err *err)

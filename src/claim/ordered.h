@@ -56,6 +56,7 @@ typedef struct sl_ordered_how {
     bool in_transaction; /* one is open that only this worker can end: it is the fence */
     const char
         *sent; /* statement: deletes by id and epoch, for what has nothing else to write */
+    const char *keep;     /* NULL, or statement: copies by the same what is to be kept */
     const sl_call *fence; /* locks the claims, and returns those that are still ours */
     int64_t fenced;       /* so many should be */
     const sl_call *done;  /* let go of the claims: so many, or none */
@@ -78,6 +79,9 @@ SL_CHECK sl_rc sl_ordered_count(sl_db *db, sl_batch *b, sl_err *err);
 /* Is there anything to do? By a statement that says so. */
 SL_CHECK sl_rc sl_ordered_peek(sl_db *db, const char *stmt, const sl_val *in, bool *any,
                                sl_err *err);
+
+/* Runs the statements that keep delivered messages on nothing; `own` is that of the strategy. */
+SL_CHECK sl_rc sl_ordered_rehearse_keep(sl_db *db, const char *own, bool consumes, sl_err *err);
 
 /* Runs every statement of the settle on nothing; and those of at most once, if that is wanted. */
 SL_CHECK sl_rc sl_ordered_rehearse(sl_db *db, bool consumes, sl_err *err);

@@ -9,6 +9,7 @@
 typedef struct sl_settle_how {
     bool in_transaction;   /* one is open already: only commit it */
     bool attempt_counted;  /* the claim has counted the attempt */
+    bool keep;             /* delivered messages */
     int64_t retry_base_ns; /* growing delay of messages that ask for no other */
     int64_t retry_max_ns;
 } sl_settle_how;
@@ -18,6 +19,6 @@ SL_CHECK sl_rc sl_settle_write(sl_db *db, sl_batch *b, const sl_settle_how *how,
 
 /* Runs every settling statement on nothing: prepares it, and shows whether schema and grants
  * allow it. */
-SL_CHECK sl_rc sl_settle_rehearse(sl_db *db, bool consumes, sl_err *err);
+SL_CHECK sl_rc sl_settle_rehearse(sl_db *db, bool keep, bool consumes, sl_err *err);
 
 #endif

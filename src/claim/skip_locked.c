@@ -111,6 +111,7 @@ static sl_rc skip_settle(sl_claim *base, sl_batch *b, size_t *lost, sl_err *err)
     sl_settle_how how = {
         .in_transaction = c->in_transaction,
         .attempt_counted = c->conf.hold == SL_HOLD_LEASE,
+        .keep = c->conf.keep,
         .retry_base_ns = c->conf.retry_base_ns,
         .retry_max_ns = c->conf.retry_max_ns,
     };
@@ -184,7 +185,7 @@ static sl_rc rehearse(skip_claim *c, sl_err *err)
     sl_batch_fini(&none);
     if (rc == SL_OK && c->conf.hold == SL_HOLD_LEASE)
         rc = sl_lease_renew(c->db, NULL, NULL, 0, c->conf.lease_ns, err);
-    return rc == SL_OK ? sl_settle_rehearse(c->db, c->conf.consumes, err) : rc;
+    return rc == SL_OK ? sl_settle_rehearse(c->db, c->conf.keep, c->conf.consumes, err) : rc;
 }
 
 static void skip_close(sl_claim *base)

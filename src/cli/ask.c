@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+enum { SHOWN = 10 };
+
 int sl_ask_check(const sl_cli *cli, const char *verb)
 {
     if (isatty(STDIN_FILENO))
@@ -21,4 +23,27 @@ bool sl_ask(const char *verb, bool one)
     if (!fgets(answer, sizeof answer, stdin))
         fputc('\n', stderr);
     return answer[0] == 'y' || answer[0] == 'Y';
+}
+
+void sl_notes_add(sl_notes *n, const char *head, const char *why)
+{
+    if (n->count++ >= SHOWN)
+        return;
+    sl_buf_printf(&n->text, "%s: ", head);
+    for (; *why; why++) /* an idempotency key may hold what a terminal would obey */
+        sl_buf_putc(&n->text, (unsigned char)*why < ' ' || *why == 0x7f ? '?' : *why);
+    sl_buf_putc(&n->text, '\n');
+}
+
+void sl_notes_print(const sl_notes *n, FILE *out)
+{
+    fputs(sl_buf_text(&n->text), out);
+    if (n->count > SHOWN)
+        fprintf(out, "... and %zu more\n", n->count - SHOWN);
+}
+
+void sl_notes_fini(sl_notes *n)
+{
+    sl_buf_fini(&n->text);
+    n->count = 0;
 }

@@ -13,7 +13,7 @@
 
 #include <errno.h>
 
-enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 100000, STAYS_SHOWN = 10 };
+enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 100000, MISSING_SHOWN = 10 };
 #define AGE_MAX_NS (INT64_C(100) * 365 * 86400 * SL_SEC)
 
 typedef struct dead_flags {
@@ -98,8 +98,7 @@ typedef struct work {
     size_t missing; /* of those that were named */
     sl_dead_job job;
     sl_progress progress;
-    sl_buf stays; /* a line each, of the first of them */
-    size_t stays_count;
+    sl_notes stays;
 } work;
 
 static const char *plural(size_t n)
@@ -110,12 +109,9 @@ static const char *plural(size_t n)
 static void note_stay(void *ctx, int64_t dead_id, const char *why)
 {
     work *w = ctx;
-    if (w->stays_count++ >= STAYS_SHOWN)
-        return;
-    sl_buf_printf(&w->stays, "dead letter %lld stays: ", (long long)dead_id);
-    for (; *why; why++) /* an idempotency key may hold what a terminal would obey */
-        sl_buf_putc(&w->stays, (unsigned char)*why < ' ' || *why == 0x7f ? '?' : *why);
-    sl_buf_putc(&w->stays, '\n');
+    char head[64];
+    snprintf(head, sizeof head, "dead letter %lld stays", (long long)dead_id);
+    sl_notes_add(&w->stays, head, why);
 }
 
 static void note_step(void *ctx, size_t seen)
@@ -127,11 +123,11 @@ static void note_step(void *ctx, size_t seen)
 static void note_missing(work *w, const int64_t *ids, size_t n)
 {
     int64_t *missing = sl_alloc((n + 1) * sizeof *missing);
-    w->missing = sl_dead_missing(&w->refs, ids, n, missing);
-    for (size_t i = 0; i < w->missing && i < STAYS_SHOWN; i++)
+    w->missing = sl_refs_missing(&w->refs, ids, n, missing);
+    for (size_t i = 0; i < w->missing && i < MISSING_SHOWN; i++)
         fprintf(stderr, "there is no dead letter %lld\n", (long long)missing[i]);
-    if (w->missing > STAYS_SHOWN)
-        fprintf(stderr, "... and %zu more\n", w->missing - STAYS_SHOWN);
+    if (w->missing > MISSING_SHOWN)
+        fprintf(stderr, "... and %zu more\n", w->missing - MISSING_SHOWN);
     free(missing);
 }
 
@@ -152,9 +148,7 @@ static void summarise(const work *w)
         printf(", %zu had gone meanwhile", w->job.gone);
     printf("\n");
     fflush(stdout);
-    fputs(sl_buf_text(&w->stays), stderr);
-    if (w->stays_count > STAYS_SHOWN)
-        fprintf(stderr, "... and %zu more\n", w->stays_count - STAYS_SHOWN);
+    sl_notes_print(&w->stays, stderr);
 }
 
 /* What was done stays done, also when the rest failed. */
@@ -214,8 +208,8 @@ static sl_rc move(const sl_cli *cli, sl_db *db, const wish *x, sl_err *err)
                      "%zu of %zu dead letters were not there\nhint: the first column of "
                      "'sluice dead list' names them",
                      w.missing, x->id_count);
-    sl_dead_refs_fini(&w.refs);
-    sl_buf_fini(&w.stays);
+    sl_refs_fini(&w.refs);
+    sl_notes_fini(&w.stays);
     return rc;
 }
 

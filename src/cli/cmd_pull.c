@@ -11,6 +11,7 @@
 #include "core/fault.h"
 #include "format/format.h"
 #include "lib/conf.h"
+#include "lib/sent.h"
 #include "lib/wake.h"
 #include "member/nodes.h"
 
@@ -345,6 +346,7 @@ static int check_use(sl_cli *cli, receipts *given)
 
 static sl_rc pull(sl_cli *cli, const sl_claim_ops *strategy, receipts *r, sl_err *err)
 {
+    sl_err ignored;
     sl_cli_db d = { 0 };
     sl_claim_conf conf;
     char *node = sl_conf_node(&cli->settings);
@@ -355,6 +357,9 @@ static sl_rc pull(sl_cli *cli, const sl_claim_ops *strategy, receipts *r, sl_err
     if (rc == SL_OK)
         rc = r->ordered.count + r->plain.count ? settle_receipts(&conf, d.db, r, cli->own, err)
                                                : take_by(strategy, &conf, d.db, cli, node, err);
+    if (rc == SL_OK &&
+        conf.keep) /* there may be no node that does it; else it is the next one's */
+        (void)!sl_sent_purge_some(d.db, &cli->settings, &ignored);
     sl_cli_close(&d);
     free(node);
     return rc;

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dead letters: which there are, and how they leave: back into the outbox, or for good. What is to leave is found
- * first, all of it, and then taken in small transactions in the order of the old ids. So the number is known before
- * anything happens, what dies meanwhile is left alone, and no transaction is large.
+ * Dead letters: which there are, and how they leave: back into the outbox, or for good (cli/requeue.h).
  */
 #ifndef SL_CLI_DEAD_H
 #define SL_CLI_DEAD_H
 
-#include "db/db.h"
+#include "cli/requeue.h"
 
 typedef struct sl_dead_filter {
     sl_str topic, prefix; /* the topic, or how it begins */
@@ -30,26 +28,13 @@ SL_CHECK sl_rc sl_dead_count(sl_dead_counts *out, sl_db *db, const sl_dead_filte
 SL_CHECK sl_rc sl_dead_list(sl_db *db, const sl_dead_filter *f, int64_t limit, sl_row_fn row,
                             void *ctx, sl_err *err);
 
-typedef struct sl_dead_ref {
-    int64_t dead_id, id;
-    int64_t bytes; /* of the payload */
-    bool there;    /* in the transaction that takes it: it is ours, and may go */
-} sl_dead_ref;
-
-typedef struct sl_dead_refs {
-    sl_dead_ref *v;
-    size_t count, cap;
-} sl_dead_refs; /* zero-initialise */
+typedef sl_refs sl_dead_refs; /* the row's own id is dead_id */
 
 /* Both append, and then sort by the old id. Ids of which there is nothing are left out, and so are those that are
  * named twice. */
 SL_CHECK sl_rc sl_dead_find(sl_dead_refs *out, sl_db *db, const sl_dead_filter *f, sl_err *err);
 SL_CHECK sl_rc sl_dead_pick(sl_dead_refs *out, sl_db *db, const int64_t *dead_ids, size_t n,
                             sl_err *err);
-/* Which of these, sorted and each once, are none of the refs: into `missing`, which has room for all. How many. */
-size_t sl_dead_missing(const sl_dead_refs *refs, const int64_t *dead_ids, size_t n,
-                       int64_t *missing);
-void sl_dead_refs_fini(sl_dead_refs *refs);
 
 typedef struct sl_dead_job {
     sl_db *db;
@@ -61,7 +46,6 @@ typedef struct sl_dead_job {
     size_t done;   /* resent, or dropped */
     size_t gone;   /* someone else took them away meanwhile */
     size_t stayed; /* could not be resent: stays() was told why */
-    bool left_out; /* in the last transaction, the table took less than it was given */
 } sl_dead_job;
 
 /* Safe beside nodes, producers and others who do the same: each dead letter leaves once. A failure leaves what was

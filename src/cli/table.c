@@ -80,7 +80,7 @@ void sl_table_cell_cut(sl_table *t, sl_str text, size_t room)
     put_cell(t, cut(text, room));
 }
 
-static size_t column_width(const sl_table *t, size_t column)
+size_t sl_table_column_width(const sl_table *t, size_t column)
 {
     size_t most = 0;
     for (size_t i = column; i < t->cells; i += t->columns) {
@@ -94,14 +94,14 @@ size_t sl_table_width(const sl_table *t)
 {
     size_t sum = t->columns * strlen(gap);
     for (size_t c = 0; c < t->columns; c++)
-        sum += column_width(t, c);
+        sum += sl_table_column_width(t, c);
     return sum;
 }
 
 void sl_table_fit(sl_table *t, size_t width, size_t least)
 {
     size_t last = t->columns - 1;
-    size_t others = sl_table_width(t) - column_width(t, last);
+    size_t others = sl_table_width(t) - sl_table_column_width(t, last);
     size_t room = width > others + least ? width - others : least;
     for (size_t i = last; i < t->cells; i += t->columns) {
         char *before = t->v[i];
@@ -140,7 +140,7 @@ void sl_table_print(const sl_table *t, FILE *out)
     size_t widths[SL_TABLE_COLUMNS];
     sl_buf line = { 0 };
     for (size_t c = 0; c < t->columns; c++)
-        widths[c] = column_width(t, c);
+        widths[c] = sl_table_column_width(t, c);
     for (size_t row = 0; row * t->columns < t->cells; row++) {
         make_line(t, row, widths, &line);
         fprintf(out, "%s\n", sl_buf_text(&line));

@@ -23,6 +23,7 @@ void sl_table_cell(sl_table *t, const char *fmt, ...) __attribute__((format(prin
 void sl_table_cell_cut(sl_table *t, sl_str text, size_t room);
 /* Cuts the last column so that lines are no longer than `width`, but leaves it `least` characters. */
 void sl_table_fit(sl_table *t, size_t width, size_t least);
+size_t sl_table_column_width(const sl_table *t, size_t column);
 size_t sl_table_width(const sl_table *t); /* of the longest line, in characters */
 void sl_table_print(const sl_table *t, FILE *out);
 void sl_table_fini(sl_table *t);

@@ -62,10 +62,20 @@ static sl_rc check_table(const char *table, sl_err *err)
 static bool meets_side_column(const char *ours, const char *theirs)
 {
     static const char *const pairs[][2] = {
-        { "entity_key", " head due_at since reason fence doubt tried dead_id died_at " },
+        { "entity_key",
+          " head due_at since reason fence doubt tried dead_id died_at sent_id sent_at " },
         { "lane", " head due_at since reason fence doubt tried owner " },
-        { "idempotency_key", " seq since gone_at dead_id died_at " },
-        { "epoch", " claim ends_at holder held_by owner since dead_id died_at " },
+        { "epoch",
+          " claim ends_at holder held_by owner since dead_id died_at sent_id sent_at " },
+        { "id", " sent_id sent_at " },
+        { "topic", " sent_id sent_at " },
+        { "event_type", " sent_id sent_at " },
+        { "payload", " sent_id sent_at " },
+        { "content_type", " sent_id sent_at " },
+        { "headers", " sent_id sent_at " },
+        { "idempotency_key", " seq since gone_at dead_id died_at sent_id sent_at " },
+        { "created_at", " sent_id sent_at " },
+        { "attempts", " sent_id sent_at " },
     };
     char word[NAME_MAX_BYTES + 3];
     snprintf(word, sizeof word, " %s ", theirs);

@@ -105,6 +105,7 @@ void sl_conf_claim(sl_claim_conf *out, const sl_settings *s, const char *worker)
         .hold = (sl_hold)s->hold,
         .retry_base_ns = s->retry_base_ns,
         .retry_max_ns = s->retry_max_ns,
+        .keep = s->retention_ns > 0,
         .workers = s->workers,
         .consumes = sl_settings_consume(s),
     };

@@ -6,6 +6,9 @@
 #include "lib/conf.h"
 #include "lib/idle.h"
 #include "lib/journaled.h"
+#include "lib/keep_keys.h"
+#include "lib/sent.h"
+#include "lib/vacuum.h"
 #include "lib/wake.h"
 
 #include <assert.h>
@@ -37,6 +40,9 @@ struct sl_crew {
     char *node;
     sl_member *member;
     sl_idle *idle;
+    sl_janitor *janitor;
+    sl_vacuum vacuum;
+    bool kept; /* delivered messages may be there that nobody keeps any more */
     sl_care *care;
     sl_unrouted *unrouted;
     sl_routes routes;
@@ -402,9 +408,34 @@ static sl_rc rehearse(sl_crew *crew, int wake_fd, sl_err *err)
 {
     session s;
     sl_rc rc = session_open(&s, &crew->workers[0], wake_fd, err);
-    if (rc == SL_OK)
-        session_close(&s);
+    if (rc != SL_OK)
+        return rc;
+    rc = crew->settings->retention_ns > 0 ? sl_sent_rehearse(s.db, err)
+                                          : sl_sent_any(s.db, &crew->kept, err);
+    session_close(&s);
     return rc;
+}
+
+/* ---- Chores ---- */
+
+static int64_t written(void *ctx)
+{
+    int64_t sent, failed;
+    member_counts(ctx, &sent, &failed);
+    return sent + failed;
+}
+
+static sl_rc start_janitor(sl_crew *crew, sl_err *err)
+{
+    sl_janitor_conf conf = { .settings = crew->settings,
+                             .names = &crew->names,
+                             .log = crew->log };
+    if (crew->settings->retention_ns > 0 || crew->kept)
+        conf.chores[conf.count++] = sl_sent_chore(crew->settings);
+    crew->vacuum = (sl_vacuum){ .written = written, .ctx = crew };
+    conf.chores[conf.count++] = sl_vacuum_chore(&crew->vacuum);
+    conf.chores[conf.count++] = sl_keep_keys_chore(crew->settings);
+    return sl_janitor_start(&crew->janitor, &conf, err);
 }
 
 static sl_rc start_threads(sl_crew *crew, sl_err *err)
@@ -430,6 +461,7 @@ sl_rc sl_crew_start(sl_crew **out, const sl_settings *settings, sl_sink_maker ma
     crew->make_ctx = make_ctx;
     crew->stop = stop;
     crew->log = log;
+    crew->kept = rehearse_fd < 0; /* else the rehearsal looks */
     crew->idle = sl_idle_new(crew->count);
     crew->care = sl_care_new();
     crew->unrouted = sl_unrouted_new();
@@ -450,6 +482,8 @@ sl_rc sl_crew_start(sl_crew **out, const sl_settings *settings, sl_sink_maker ma
         rc = SL_OK;
     }
     if (rc == SL_OK)
+        rc = start_janitor(crew, err);
+    if (rc == SL_OK)
         rc = start_threads(crew, err);
     if (rc == SL_OK)
         *out = crew;
@@ -463,6 +497,8 @@ sl_rc sl_crew_wait(sl_crew *crew, sl_err *err)
     for (size_t i = 0; i < crew->started; i++)
         pthread_join(crew->workers[i].thread, NULL);
     crew->started = 0;
+    sl_janitor_end(crew->janitor);
+    crew->janitor = NULL;
     if (crew->failed.rc == SL_OK)
         return SL_OK;
     *err = crew->failed;

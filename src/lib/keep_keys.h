@@ -13,13 +13,13 @@
 #ifndef SL_LIB_KEEP_KEYS_H
 #define SL_LIB_KEEP_KEYS_H
 
-#include "core/stop.h"
-#include "db/db.h"
-#include "lib/settings.h"
+#include "lib/janitor.h"
 
 /* One run, in small transactions, beside others of the same table; it ends early when a stop is asked for. *rows: how many
  * keys were forgotten. */
 SL_CHECK sl_rc sl_keep_keys(sl_db *db, const sl_settings *s, sl_stop *stop, int64_t *rows,
                             sl_err *err);
+
+sl_chore sl_keep_keys_chore(const sl_settings *s);
 
 #endif

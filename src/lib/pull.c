@@ -11,6 +11,7 @@
 #include "core/mem.h"
 #include "core/stop.h"
 #include "lib/conf.h"
+#include "lib/sent.h"
 #include "lib/wake.h"
 
 #include <errno.h>
@@ -40,6 +41,7 @@ struct sl_puller {
 
     pthread_t keeper;
     bool keeping;
+    sl_janitor *janitor;
     sl_stop stop;
     sl_log log;
     pthread_mutex_t lock;
@@ -130,6 +132,7 @@ static void *keeper_main(void *arg)
 
 static void puller_free(sl_puller *p)
 {
+    sl_janitor_end(p->janitor);
     if (p->keeping) {
         sl_stop_ask(&p->stop, SL_STOP_NOW);
         pthread_join(p->keeper, NULL);
@@ -206,6 +209,18 @@ static sl_rc start_keeper(sl_puller *p, sl_err *err)
     return e == 0 ? SL_OK : sl_fail(err, SL_AGAIN, "cannot start a thread: %s", strerror(e));
 }
 
+/* Who keeps delivered messages purges them. */
+static sl_rc start_janitor(sl_puller *p, sl_err *err)
+{
+    const sl_settings *s = &p->conf->settings;
+    sl_janitor_conf conf = { .settings = s, .names = &p->names, .log = &p->log };
+    if (s->retention_ns == 0)
+        return SL_OK;
+    conf.chores[conf.count++] = sl_sent_chore(s);
+    sl_rc rc = sl_sent_rehearse(p->db, err);
+    return rc == SL_OK ? sl_janitor_start(&p->janitor, &conf, err) : rc;
+}
+
 sl_rc sl_pull_open(sl_puller **out, const sl_conf *conf, sl_err *err)
 {
     sl_rc rc = sl_settings_check(&conf->settings, err);
@@ -228,6 +243,8 @@ sl_rc sl_pull_open(sl_puller **out, const sl_conf *conf, sl_err *err)
         rc = join(p, err);
     if (rc == SL_OK)
         rc = start_keeper(p, err);
+    if (rc == SL_OK)
+        rc = start_janitor(p, err);
     if (rc == SL_OK)
         *out = p;
     else

@@ -103,6 +103,10 @@ const sl_opt sl_settings_table[] = {
       "With at-most-once: a file of this node on a local disk that knows what was being sent "
       "when "
       "the node crashed, so that it can finish or report it. Wants a node name that stays." },
+    { "retention", SL_OPT_TIME, AT(retention_ns), "0s", 0, 10 * 365 * 86400 * SL_SEC,
+      SL_OPT_RELOAD | SL_FOR_RUN | SL_FOR_PULL, "TIME",
+      "How long delivered messages are kept, for `sluice resend`; 0s: not at all. The same for "
+      "all nodes." },
     { "node", SL_OPT_TEXT, AT(node), NULL, 1, 0, SL_FOR_RUN | SL_FOR_PULL, "NAME",
       "This node's name in logs and leases; host name and process id by default." },
     { "drain", SL_OPT_BOOL, AT(drain), "false", 0, 0, SL_FOR_RUN, NULL,

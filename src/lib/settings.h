@@ -69,6 +69,7 @@ typedef struct sl_settings {
     int64_t max_attempts;
     int on_failure; /* sl_on_failure */
     int64_t idempotency_keep_ns;
+    int64_t retention_ns; /* 0: delivered messages are not kept */
     char *node;
     bool drain;
 

@@ -54,6 +54,16 @@ def test_ordered_strategies_against_their_own_ceilings(sluice, ceilings, scenari
     assert result["ratio"]["median"] > 0.1
 
 
+def test_size_of_the_tables(sluice, ceilings):
+    """Few messages: that it counts, and says what is demanded."""
+    report = report_of(bench(sluice, "--only", "size-lanes", "--size-rows", "20000", "--json"))
+    (result,) = report["results"]
+    assert result["messages"] == 20000 and set(result["before"]) == set(result["after"])
+    assert result["before"]["outbox"] > 10000 * 200 and result["after"]["outbox"] >= result["before"]["outbox"]
+    assert 1 <= result["ratio"] < 10
+    assert result["bound"] == {"most": 3, "good": result["ratio"] <= 3}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["lanes", "guard", "advisory"])
 def test_cost_of_a_claim(sluice, ceilings, strategy):

@@ -79,6 +79,8 @@ def test_grants_are_enough(roles):
     for flags in CLAIMS:
         roles.run("relay", "run", "--sink", "null:", "--drain", *flags)
         query(roles.url_of("producer"), INSERT)
+    roles.run("relay", "run", "--sink", "null:", "--drain", "--retention", "1h")
+    query(roles.url_of("producer"), INSERT)
     status = json.loads(roles.run("viewer", "status", "--json").stdout)
     assert (status["total"], status["dead"]) == (1, 1)
     for args in (["park", "--key", "k"], ["resume", "--all"], ["park", "--key", "k"], ["retry", "--all"]):
@@ -90,6 +92,7 @@ def test_grants_are_enough(roles):
         roles.run(role, "dead", "list")
         roles.run(role, "dead", "show", 1)
     roles.run("operator", "dead", "resend", "--all", "--yes")
+    roles.run("operator", "resend", "--topic", "*", "--yes")
 
 
 def test_grants_give_no_more(roles):
@@ -112,12 +115,15 @@ def works(roles):
     good = not roles.run("producer", "push", "--topic", "t", "x", check=False).returncode
     for flags in CLAIMS:
         good = good and not roles.run("relay", "run", "--sink", "null:", "--drain", *flags, check=False).returncode
+    good = good and not roles.run("relay", "run", "--sink", "null:", "--drain", "--retention", "1h", check=False).returncode
     query(roles.url, "INSERT INTO outbox_dead (id, topic, event_type, payload, content_type, attempts, epoch)"
+                     " VALUES (1, 't', '', '', '', 1, 0)")
+    query(roles.url, "INSERT INTO outbox_sent (id, topic, event_type, payload, content_type, attempts, epoch)"
                      " VALUES (1, 't', '', '', '', 1, 0)")
     findings = json.loads(roles.run("relay", "doctor", "--json", check=False).stdout)["findings"]
     good = good and [f["state"] for f in findings if f["check"] == "grants"] == ["ok"]
-    for args in (["list"], ["resend", "--all", "--yes"]):
-        good = good and not roles.run("operator", "dead", *args, check=False).returncode
+    for args in (["dead", "list"], ["dead", "resend", "--all", "--yes"], ["resend", "--topic", "*", "--yes"]):
+        good = good and not roles.run("operator", *args, check=False).returncode
     return good and not roles.run("viewer", "status", check=False).returncode
 
 

@@ -45,9 +45,9 @@ def box(request):
     return request.getfixturevalue("pgbox" if request.param == "postgres" else "litebox")
 
 
-def doctor(sluice, db, *flags):
+def doctor(sluice, db, *flags, env=None):
     """The findings of --json by check, whose shape never changes; the status says whether one is bad."""
-    done = sluice.run("doctor", "--json", *flags, db=db, check=False)
+    done = sluice.run("doctor", "--json", *flags, db=db, check=False, env=env)
     assert done.stderr == ""
     got = json.loads(done.stdout)
     assert set(got) == {"table", "state", "ok", "warn", "bad", "unknown", "findings"}
@@ -231,6 +231,11 @@ def test_grants(sluice, server, pgbox, strategy):
         query(pgbox, statement)
     only(doctor(sluice, url, *flags))
     sluice.run("run", *flags, "--sink", "null:", "--drain", db=url)
+    kept = doctor(sluice, url, *flags, env={"SLUICE_RETENTION": "1h"})
+    assert one(kept, "grants")["do"] == f'GRANT SELECT, INSERT, UPDATE, DELETE ON "outbox_sent" TO "{role}"'
+    query(pgbox, one(kept, "grants")["do"])
+    only(doctor(sluice, url, *flags, env={"SLUICE_RETENTION": "1h"}))
+    sluice.run("run", *flags, "--sink", "null:", "--drain", "--retention", "1h", db=url)
     query(pgbox, f'REVOKE UPDATE, DELETE ON outbox FROM "{role}"')
     query(pgbox, f'REVOKE USAGE ON SEQUENCE outbox_epoch FROM "{role}"')
     grants = one(doctor(sluice, url, *flags), "grants")

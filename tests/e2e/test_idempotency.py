@@ -249,3 +249,16 @@ def test_resend_keeps_the_key_taken(sluice, db):
         query(db, INSERT.format("k"))
         assert query(db, "SELECT idempotency_key FROM outbox") == [("k",)]
     assert query(db, "SELECT count(*) FROM outbox_idempotency") == [(1,)]
+
+
+def test_a_node_forgets_keys(sluice, db):
+    """After their message was delivered and `idempotency_keep` is over; not those of messages that wait."""
+    sluice.run("init", db=db)
+    query(db, INSERT.format("gone"))
+    query(db, INSERT.format("waits"))
+    later = "now() + interval '1 day'" if is_postgres(db) else "datetime('now', '+1 day')"
+    query(db, f"UPDATE outbox SET available_at = {later} WHERE idempotency_key = 'waits'")
+    sluice.start("run", "--sink", "null:", "--idempotency-keep", "1s", db=db)
+    wait_until(lambda: query(db, "SELECT idempotency_key FROM outbox_idempotency") == [("waits",)], 30, "one is forgotten")
+    query(db, INSERT.format("gone"))
+    wait_until(lambda: query(db, "SELECT idempotency_key FROM outbox") == [("waits",)], 30, "it is delivered again")

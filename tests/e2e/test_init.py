@@ -34,7 +34,8 @@ def catalogue(pg, url):
 
 def all_of(table):
     """The table and its side tables."""
-    return sorted([table, *(f"{table}_{side}" for side in ("claims", "dead", "idempotency", "keys", "lanes", "meta", "nodes"))])
+    sides = ("claims", "consumed", "dead", "idempotency", "keys", "lanes", "meta", "nodes", "sent")
+    return sorted([table, *(f"{table}_{side}" for side in sides)])
 
 
 def tables(url):

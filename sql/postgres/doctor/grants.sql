@@ -1,10 +1,13 @@
--- What a node of this strategy needs, and whether this role has it. Tables that are not there are left out.
--- in:  strategy text
+-- What a node of this strategy needs, and whether this role has it; `keeps` is 1 where delivered messages are kept.
+-- Tables that are not there are left out.
+-- in:  strategy text, keeps int8
 -- out: role text, privilege text, object text, granted bool
 WITH needed (privilege, object, only_for) AS (
     VALUES ('select', 'sluice_outbox_meta', ''),
            ('select', 'sluice_outbox', ''), ('update', 'sluice_outbox', ''), ('delete', 'sluice_outbox', ''),
            ('insert', 'sluice_outbox_dead', ''),
+           ('select', 'sluice_outbox_sent', 'keeps'), ('insert', 'sluice_outbox_sent', 'keeps'),
+           ('update', 'sluice_outbox_sent', 'keeps'), ('delete', 'sluice_outbox_sent', 'keeps'),
            ('select', 'sluice_outbox_keys', ''), ('insert', 'sluice_outbox_keys', ''),
            ('update', 'sluice_outbox_keys', ''), ('delete', 'sluice_outbox_keys', ''),
            ('select', 'sluice_outbox_nodes', ''), ('insert', 'sluice_outbox_nodes', ''),
@@ -17,7 +20,7 @@ WITH needed (privilege, object, only_for) AS (
 )
 SELECT current_user::text, upper(n.privilege), n.object, has_table_privilege(to_regclass(n.object), n.privilege)
   FROM needed n
- WHERE n.only_for IN ('', $1) AND to_regclass(n.object) IS NOT NULL
+ WHERE n.only_for IN ('', $1, CASE WHEN $2 = 1 THEN 'keeps' END) AND to_regclass(n.object) IS NOT NULL
 UNION ALL
 -- One column of the dead letters and of what was consumed; what it is called here, is the name of the only member of k.
 SELECT current_user::text, upper('select') || format(' (%I)', c.name), t.name,

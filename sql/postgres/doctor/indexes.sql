@@ -3,7 +3,8 @@
 -- in:  none
 -- out: index text, state text
 WITH t (tbl) AS (
-    VALUES (to_regclass('sluice_outbox')), (to_regclass('sluice_outbox_dead')), (to_regclass('sluice_outbox_keys')),
+    VALUES (to_regclass('sluice_outbox')), (to_regclass('sluice_outbox_dead')), (to_regclass('sluice_outbox_sent')),
+           (to_regclass('sluice_outbox_keys')),
            (to_regclass('sluice_outbox_claims')), (to_regclass('sluice_outbox_nodes')),
            (to_regclass('sluice_outbox_lanes')), (to_regclass('sluice_outbox_meta')),
            (to_regclass('sluice_outbox_idempotency')), (to_regclass('sluice_outbox_consumed'))
@@ -16,7 +17,8 @@ WITH t (tbl) AS (
     VALUES (trim('sluice_outbox_ix_idempotency', '"')), (trim('sluice_outbox_ix_lane', '"')),
            (trim('sluice_outbox_ix_held', '"')), (trim('sluice_outbox_ix_due', '"')), (trim('sluice_outbox_ix_parked', '"')),
            (trim('sluice_outbox_ix_keys', '"')), (trim('sluice_outbox_ix_idem_live', '"')),
-           (trim('sluice_outbox_ix_idem_gone', '"')), (trim('sluice_outbox_ix_idem_dead', '"')), (trim('sluice_outbox_ix_idem_cons', '"'))
+           (trim('sluice_outbox_ix_idem_gone', '"')), (trim('sluice_outbox_ix_idem_dead', '"')), (trim('sluice_outbox_ix_idem_cons', '"')),
+           (trim('sluice_outbox_ix_sent', '"')), (trim('sluice_outbox_ix_sent_key', '"'))
 )
 SELECT w.name, CASE WHEN h.good THEN 'ok' WHEN h.good IS NULL THEN 'missing' ELSE 'invalid' END
   FROM wanted w

@@ -16,8 +16,8 @@ SELECT c.oid::regclass::text, greatest(s.n_live_tup, c.reltuples::bigint, 0), s.
   FROM pg_class c
   JOIN pg_namespace n ON n.oid = c.relnamespace
   JOIN pg_stat_all_tables s ON s.relid = c.oid
- WHERE c.oid IN (to_regclass('sluice_outbox'), to_regclass('sluice_outbox_dead'), to_regclass('sluice_outbox_keys'),
-                 to_regclass('sluice_outbox_claims'), to_regclass('sluice_outbox_nodes'),
+ WHERE c.oid IN (to_regclass('sluice_outbox'), to_regclass('sluice_outbox_dead'), to_regclass('sluice_outbox_sent'),
+                 to_regclass('sluice_outbox_keys'), to_regclass('sluice_outbox_claims'), to_regclass('sluice_outbox_nodes'),
                  to_regclass('sluice_outbox_lanes'), to_regclass('sluice_outbox_meta'),
                  to_regclass('sluice_outbox_idempotency'), to_regclass('sluice_outbox_consumed'))
  ORDER BY c.relname;

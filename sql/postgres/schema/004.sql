@@ -90,4 +90,26 @@ ALTER TABLE sluice_outbox_keys ADD COLUMN IF NOT EXISTS fence bigint;
 ALTER TABLE sluice_outbox_keys ADD COLUMN IF NOT EXISTS doubt bigint;
 ALTER TABLE sluice_outbox_keys ADD COLUMN IF NOT EXISTS tried bigint;
 
+-- Delivered messages, kept for `retention`; without it, nothing is ever written here. The same id is kept once, unless
+-- ids are given again: a settle must not fail for that, so it is not the key alone. May hold whatever an adopted table
+-- held, NULLs included.
+CREATE TABLE IF NOT EXISTS sluice_outbox_sent (
+    sent_id         bigint GENERATED ALWAYS AS IDENTITY,
+    id              bigint NOT NULL,
+    topic           text COLLATE "C",
+    entity_key      text COLLATE "C",
+    event_type      text,
+    payload         bytea,
+    content_type    text,
+    headers         jsonb,
+    idempotency_key text COLLATE "C",
+    created_at      timestamptz,
+    sent_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    attempts        integer NOT NULL,
+    epoch           bigint NOT NULL,
+    PRIMARY KEY (id, sent_id)
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX IF NOT EXISTS sluice_outbox_ix_sent ON sluice_outbox_sent (sent_at);
+CREATE INDEX IF NOT EXISTS sluice_outbox_ix_sent_key ON sluice_outbox_sent (entity_key, id);
+
 UPDATE sluice_outbox_meta SET value = '4' WHERE name = 'schema_version';

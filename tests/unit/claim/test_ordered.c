@@ -260,6 +260,48 @@ static void deletions_in_a_transaction_end_it(void **state)
     said("ordered/sent({1}) tx/commit");
 }
 
+/* A copy and a deletion, which check by the same, in one transaction and one round trip. */
+static void what_is_kept_is_copied_first(void **state)
+{
+    (void)state;
+    sl_ordered_how h = how(false, false);
+    h.keep = "lanes/keep";
+    add(1, "x", GO);
+    add(2, "x", GO);
+    judge("s-");
+    settle(h);
+    said("tx/begin lanes/keep({1},{9},{1},{5}) lanes/sent({1},{9},{5}) tx/commit");
+    assert_int_equal(lost, 0);
+    h.in_transaction = true;
+    h.keep = "ordered/keep";
+    h.sent = "ordered/sent";
+    settle(h);
+    said("ordered/keep({1},{9},{1}) ordered/sent({1}) tx/commit");
+}
+
+static void nothing_sent_is_nothing_kept(void **state)
+{
+    (void)state;
+    sl_ordered_how h = how(false, false);
+    h.keep = "lanes/keep";
+    add(1, "x", GO);
+    judge("-");
+    settle(h);
+    said("");
+}
+
+static void what_is_kept_is_copied_behind_the_fence(void **state)
+{
+    (void)state;
+    sl_ordered_how h = how(false, false);
+    h.keep = "lanes/keep";
+    add(1, "x", GO);
+    add(2, "y", GO);
+    judge("sr");
+    settle(h);
+    assert_non_null(strstr(fakedb_said(&db), "\nordered/keep({1},{9},{1}) ordered/sent({1}) "));
+}
+
 /* With the last of them the claims go, too. */
 static void claims_that_go_end_with_the_settle(void **state)
 {
@@ -354,6 +396,23 @@ static void a_lost_claim_writes_nothing_but_deletions(void **state)
     assert_int_equal(lost, 2);
 }
 
+static void a_lost_claim_keeps_what_it_deletes(void **state)
+{
+    (void)state;
+    sl_ordered_how h = how(false, false);
+    h.keep = "lanes/keep";
+    add(1, "x", GO);
+    add(2, "y", GO);
+    judge("sr");
+    db.lossy = "lanes/fence";
+    db.missing = 1;
+    settle(h);
+    said("tx/begin lanes/fence({70,71},{70,71})\n"
+         "tx/begin lanes/keep({1},{9},{1},{5}) lanes/sent({1},{9},{5}) tx/commit");
+    assert_int_equal(db.rollbacks, 1);
+    assert_int_equal(lost, 1);
+}
+
 static void failures_are_passed_on(void **state)
 {
     (void)state;
@@ -379,6 +438,13 @@ static void every_statement_is_rehearsed(void **state)
     said("tx/begin ordered/sent({}) ordered/retry({},{},{},{}) ordered/bury({},{},{},{}) "
          "ordered/hold({}) ordered/block({}) ordered/unblock({}) ordered/rotate({}) "
          "attempts/count({}) attempts/uncount({}) tx/commit");
+}
+
+static void keeping_is_rehearsed(void **state)
+{
+    (void)state;
+    assert_int_equal(sl_ordered_rehearse_keep(&db.base, "guard/keep", false, &err), SL_OK);
+    said("tx/begin ordered/keep({},{},{}) guard/keep({},{},{}) tx/commit");
 }
 
 static void peeking_is_one_question(void **state)
@@ -425,14 +491,19 @@ int main(void)
         TEST(deletions_alone_are_one_statement),
         TEST(nothing_to_write_is_not_written),
         TEST(deletions_in_a_transaction_end_it),
+        TEST(what_is_kept_is_copied_first),
+        TEST(nothing_sent_is_nothing_kept),
+        TEST(what_is_kept_is_copied_behind_the_fence),
         TEST(claims_that_go_end_with_the_settle),
         TEST(what_waits_is_fenced_and_written_in_one_go),
         TEST(the_first_of_a_key_is_blocked_last),
         TEST(with_an_empty_batch_only_what_was_found_is_written),
         TEST(missing_rows_were_lost),
         TEST(a_lost_claim_writes_nothing_but_deletions),
+        TEST(a_lost_claim_keeps_what_it_deletes),
         TEST(failures_are_passed_on),
         TEST(every_statement_is_rehearsed),
+        TEST(keeping_is_rehearsed),
         TEST(peeking_is_one_question),
         TEST(lists_grow),
     };

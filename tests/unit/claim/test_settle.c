@@ -75,6 +75,55 @@ static void each_verdict_has_its_statement(void **state)
     assert_int_equal(lost, 0);
 }
 
+/* Copied before they go; what is copied counts where it is deleted. */
+static void what_is_kept_is_copied_first(void **state)
+{
+    (void)state;
+    sl_settle_how how = leased;
+    how.keep = true;
+    add(SL_SENT, -1, SL_NONE);
+    add(SL_DEAD, -1, SL_STR("no"));
+    add(SL_SENT, -1, SL_NONE);
+    write_with(&how);
+    said("tx/begin settle/keep({1,3},{10,30},{0,0}) settle/sent({1,3},{10,30}) "
+         "settle/bury({2},{20},{'no'},{0}) settle/sent({2},{20}) tx/commit");
+    assert_int_equal(lost, 0);
+    db.lossy = "settle/keep";
+    db.missing = 1;
+    write_with(&how);
+    assert_int_equal(lost, 0);
+    db.lossy = "settle/sent";
+    write_with(&how);
+    assert_int_equal(lost, 2); /* one of each */
+    how = locked;
+    how.keep = true;
+    sl_batch_reset(&batch);
+    fakedb_said(&db);
+    add(SL_SENT, -1, SL_NONE);
+    db.lossy = NULL;
+    write_with(&how);
+    said("settle/keep({1},{10},{1}) settle/sent({1},{10}) tx/commit");
+}
+
+/* It left the outbox before it was sent. The copy counts: it may be what takes it out of the list. */
+static void what_was_consumed_is_kept(void **state)
+{
+    (void)state;
+    sl_settle_how how = locked;
+    how.keep = true;
+    how.in_transaction = false;
+    for (int i = 0; i < 3; i++)
+        add(i == 1 ? SL_UNKNOWN : SL_SENT, -1, SL_NONE)->consumed = true;
+    write_with(&how);
+    said("tx/begin consumed/keep({1,3},{1,1}) consumed/sent({1,3}) "
+         "consumed/bury({2},{NULL}) consumed/sent({2}) tx/commit");
+    assert_int_equal(lost, 0);
+    db.lossy = "consumed/keep";
+    db.missing = 1;
+    write_with(&how);
+    assert_int_equal(lost, 1);
+}
+
 /* The commit lets go of what was only locked; and the attempt is counted now, if it was made.
  */
 static void in_a_transaction_only_the_rest_is_written(void **state)
@@ -229,12 +278,17 @@ static void a_failure_is_passed_on(void **state)
 static void the_rehearsal_runs_all_on_nothing(void **state)
 {
     (void)state;
-    assert_int_equal(sl_settle_rehearse(&db.base, false, &err), SL_OK);
+    assert_int_equal(sl_settle_rehearse(&db.base, false, false, &err), SL_OK);
     said("tx/begin settle/retry({},{},{},{},{}) settle/bury({},{},{},{}) settle/sent({},{}) "
          "settle/release({},{}) attempts/count({}) attempts/uncount({}) tx/commit");
+    assert_int_equal(sl_settle_rehearse(&db.base, true, false, &err), SL_OK);
+    assert_true(strncmp(fakedb_said(&db), "tx/begin settle/keep({},{},{}) settle/retry", 43) ==
+                0);
+    assert_int_equal(sl_settle_rehearse(&db.base, true, true, &err), SL_OK);
+    assert_non_null(strstr(fakedb_said(&db), "consumed/keep({},{})"));
     db.fail_at = 1;
     db.rc = SL_OPERATOR;
-    assert_int_equal(sl_settle_rehearse(&db.base, false, &err), SL_OPERATOR);
+    assert_int_equal(sl_settle_rehearse(&db.base, true, false, &err), SL_OPERATOR);
 }
 
 int main(void)
@@ -242,6 +296,8 @@ int main(void)
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(each_verdict_has_its_statement),
+        TEST(what_is_kept_is_copied_first),
+        TEST(what_was_consumed_is_kept),
         TEST(in_a_transaction_only_the_rest_is_written),
         TEST(nothing_to_write_is_no_round_trip),
         TEST(an_open_transaction_is_always_ended),

@@ -104,7 +104,7 @@ static void move_all(bool resend, size_t count)
     assert_int_equal(job.done, count);
     assert_int_equal(job.gone + job.stayed, 0);
     assert_int_equal(seen, count);
-    sl_dead_refs_fini(&refs);
+    sl_refs_fini(&refs);
 }
 
 /* ---- Filters ---- */
@@ -142,7 +142,7 @@ static const char *found(sl_dead_filter f)
     assert_int_equal(counts.total, 4);
     snprintf(text, sizeof text, "%s", sl_buf_text(&out));
     sl_buf_fini(&out);
-    sl_dead_refs_fini(&refs);
+    sl_refs_fini(&refs);
     return text;
 }
 
@@ -182,14 +182,14 @@ static void some_are_named(void **state)
     assert_int_equal(sl_dead_pick(&refs, db, (int64_t[]){ 1, 2, 99, 1 }, 4, &err), SL_OK);
     assert_int_equal(refs.count, 2);
     assert_int_equal(refs.v[0].id, 30);
-    assert_int_equal(refs.v[1].dead_id, 1);
+    assert_int_equal(refs.v[1].row_id, 1);
     assert_int_equal(refs.v[1].bytes, 1);
     int64_t missing[4];
-    assert_int_equal(sl_dead_missing(&refs, (int64_t[]){ 0, 1, 2, 99 }, 4, missing), 2);
+    assert_int_equal(sl_refs_missing(&refs, (int64_t[]){ 0, 1, 2, 99 }, 4, missing), 2);
     assert_int_equal(missing[0], 0);
     assert_int_equal(missing[1], 99);
-    assert_int_equal(sl_dead_missing(&(sl_dead_refs){ 0 }, (int64_t[]){ 5 }, 1, missing), 1);
-    sl_dead_refs_fini(&refs);
+    assert_int_equal(sl_refs_missing(&(sl_dead_refs){ 0 }, (int64_t[]){ 5 }, 1, missing), 1);
+    sl_refs_fini(&refs);
 }
 
 /* ---- Leaving ---- */
@@ -253,7 +253,7 @@ static void each_leaves_once(void **state)
     assert_int_equal(job.gone, 600);
     assert_int_equal(job.stayed, 0);
     assert_int_equal(testdb_count(&t), 100);
-    sl_dead_refs_fini(&refs);
+    sl_refs_fini(&refs);
 }
 
 static void an_idempotency_key_that_is_taken_holds_one_back(void **state)
@@ -273,7 +273,7 @@ static void an_idempotency_key_that_is_taken_holds_one_back(void **state)
     assert_int_equal(job.stayed, 1);
     assert_string_equal(sl_buf_text(&told), "2: message 1 has its idempotency key 'taken'\n");
     assert_int_equal(testdb_int(&t, "SELECT dead_id FROM sluice_outbox_dead"), 2);
-    sl_dead_refs_fini(&refs);
+    sl_refs_fini(&refs);
 }
 
 /* As it is in life: the key is registered since its message was first inserted, and stays so. */
@@ -307,7 +307,7 @@ static void two_of_one_idempotency_key(void **state)
     assert_int_equal(strncmp(sl_buf_text(&told), "11: message ", 12), 0);
     assert_non_null(strstr(sl_buf_text(&told), " has its idempotency key 'same'\n"));
     testdb_expect(&t, "second", "SELECT topic FROM sluice_outbox_dead");
-    sl_dead_refs_fini(&refs);
+    sl_refs_fini(&refs);
 }
 
 /* The table has become stricter since. */
@@ -325,7 +325,7 @@ static void what_the_table_refuses_stays(void **state)
     assert_int_equal(job.stayed, 1);
     assert_int_equal(strncmp(sl_buf_text(&told), "10: ", 4), 0);
     assert_int_equal(testdb_int(&t, "SELECT id FROM sluice_outbox_dead"), 100);
-    sl_dead_refs_fini(&refs);
+    sl_refs_fini(&refs);
 }
 
 /* A trigger that leaves messages out must not make them vanish. */
@@ -345,7 +345,7 @@ static void what_the_table_swallows_stays(void **state)
     assert_int_equal(move(&job, true, &refs), SL_OPERATOR);
     assert_int_equal(job.done, 0);
     assert_int_equal(testdb_int(&t, "SELECT count(*) FROM sluice_outbox_dead"), 3);
-    sl_dead_refs_fini(&refs);
+    sl_refs_fini(&refs);
 }
 
 static int group(const char *on)

@@ -110,6 +110,7 @@ static void a_claim_gets_its_part(void **state)
     set("batch_bytes", "64k");
     set("retry_base", "3s");
     set("retry_max", "30s");
+    set("retention", "1h");
     sl_conf_claim(&c, &conf->settings, "n/1");
     assert_string_equal(c.worker, "n/1");
     assert_int_equal(c.hold, SL_HOLD_TRANSACTION);
@@ -117,6 +118,7 @@ static void a_claim_gets_its_part(void **state)
     assert_int_equal(c.batch_bytes, 65536);
     assert_int_equal(c.retry_base_ns, 3 * SL_SEC);
     assert_int_equal(c.retry_max_ns, 30 * SL_SEC);
+    assert_true(c.keep);
     set("hold", "lease");
     sl_conf_claim(&c, &conf->settings, "n/1");
     assert_int_equal(c.hold, SL_HOLD_LEASE);

@@ -1,0 +1,4 @@
+-- Nothing is ever worth it.
+-- in:  none
+-- out: rows int8
+SELECT 0;

@@ -1,0 +1,4 @@
+-- Nothing is to be done.
+-- in:  none
+-- out: none
+DELETE FROM sluice_outbox WHERE 0;

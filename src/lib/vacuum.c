@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/vacuum.h"
+
+#include "core/clock.h"
+
+enum { STEP = 5000, STEP_MAX = 1000000 };
+#define EVERY_NS (100 * SL_MS)
+
+enum { MAY_NOT = -1 }; /* instead of a number of rows */
+
+static sl_rc read_int(void *ctx, const sl_val *cols, sl_err *err)
+{
+    (void)err;
+    *(int64_t *)ctx = cols[0].i;
+    return SL_OK;
+}
+
+/* *rows: after so many more the next one is worth its while. */
+static sl_rc run(sl_db *db, const sl_settings *s, sl_stop *stop, int64_t *rows, sl_err *err)
+{
+    (void)s;
+    (void)stop;
+    int64_t may = 0;
+    sl_rc rc = sl_db_run1(db, "vacuum/may", NULL, read_int, &may, NULL, err);
+    if (rc == SL_OK && !may)
+        *rows = MAY_NOT;
+    if (rc != SL_OK || !may)
+        return rc;
+    rc = sl_db_run1(db, "vacuum/run", NULL, NULL, NULL, NULL, err);
+    return rc == SL_OK ? sl_db_run1(db, "vacuum/next", NULL, read_int, rows, NULL, err) : rc;
+}
+
+static void learn(sl_vacuum *v, int64_t next)
+{
+    v->ran = false;
+    v->step = next < STEP ? STEP : next > STEP_MAX ? STEP_MAX : next;
+}
+
+static bool due(void *ctx, int64_t rows)
+{
+    sl_vacuum *v = ctx;
+    int64_t now = v->written(v->ctx);
+    if (v->ran)
+        learn(v, rows);
+    if (rows == MAY_NOT || now - v->base < v->step)
+        return false;
+    v->base = now;
+    v->ran = true;
+    return true;
+}
+
+sl_chore sl_vacuum_chore(sl_vacuum *v)
+{
+    v->step = STEP;
+    return (
+        sl_chore){ .name = "vacuum", .every_ns = EVERY_NS, .run = run, .due = due, .ctx = v };
+}

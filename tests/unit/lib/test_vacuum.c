@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/vacuum.h"
+
+#include "core/clock.h"
+#include "support/testdb.h"
+
+static const char *dialect;
+static testdb t;
+static sl_db *db;
+static sl_settings settings;
+static sl_err err;
+static sl_vacuum v;
+static sl_chore chore;
+static int64_t deleted;
+
+static int64_t written(void *ctx)
+{
+    assert_ptr_equal(ctx, &deleted);
+    return deleted;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    err = (sl_err){ 0 };
+    deleted = 0;
+    v = (sl_vacuum){ .written = written, .ctx = &deleted };
+    chore = sl_vacuum_chore(&v);
+    testdb_init(&t, dialect, NULL);
+    db = testdb_open(&t);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    sl_db_close(db);
+    testdb_drop(&t);
+    return 0;
+}
+
+static bool due(int64_t rows)
+{
+    return chore.due(chore.ctx, rows);
+}
+
+/* ---- When ---- */
+
+static void it_is_due_after_many_rows(void **state)
+{
+    (void)state;
+    assert_false(due(0));
+    deleted = 4999;
+    assert_false(due(0));
+    deleted = 5000;
+    assert_true(due(0));
+    assert_false(due(0)); /* counted from there */
+    deleted = 10000;
+    assert_true(due(0));
+}
+
+/* What a vacuum had to leave, and what lives, puts the next one off. */
+static void it_is_due_later_where_it_helps_less(void **state)
+{
+    (void)state;
+    deleted = 10000;
+    assert_true(due(0));
+    deleted = 40000;
+    assert_false(due(50000));
+    deleted = 60000;
+    assert_true(due(50000));
+    assert_false(due(INT64_MAX));
+    deleted = 1059999;
+    assert_false(due(INT64_MAX));
+    deleted = 1060000;
+    assert_true(due(INT64_MAX)); /* but not for ever */
+    assert_false(due(7));
+    deleted = 1070000;
+    assert_true(due(7));
+}
+
+static void who_may_not_is_not_asked_again(void **state)
+{
+    (void)state;
+    deleted = 10000;
+    assert_true(due(0));
+    deleted = INT64_MAX;
+    assert_false(due(-1));
+}
+
+/* ---- What ---- */
+
+static int64_t vacuum(void)
+{
+    int64_t rows = 0;
+    if (chore.run(db, &settings, NULL, &rows, &err) != SL_OK)
+        fail_msg("%s", err.text);
+    return rows;
+}
+
+/* An autovacuum that is at it is left to it: then the next one counts. How much room it makes depends on what others can
+ * still see: bench/parts/size.py. */
+static void the_outbox_and_what_changes_with_it_are_vacuumed(void **state)
+{
+    (void)state;
+    static const char *const tables[] = { "", "_keys", "_claims" };
+    if (!t.pg)
+        return;
+    testdb_fill(&t, 100, 1);
+    testdb_exec(&t, "DELETE FROM sluice_outbox");
+    for (size_t i = 0; i < COUNT(tables); i++) {
+        char sql[128];
+        int64_t until_ns = sl_now_ns() + 30 * SL_SEC;
+        snprintf(sql, sizeof sql,
+                 "SELECT pg_stat_get_vacuum_count('sluice_outbox%s'::regclass)", tables[i]);
+        while (testdb_int(&t, sql) == 0 && sl_now_ns() < until_ns)
+            vacuum();
+        assert_true(testdb_int(&t, sql) > 0);
+    }
+}
+
+static void half_of_what_lives_puts_it_off(void **state)
+{
+    (void)state;
+    testdb_fill(&t, 3000, 1);
+    int64_t rows = vacuum();
+    if (t.pg)
+        assert_in_range(rows, 1400, 1600);
+    else
+        assert_int_equal(rows, -1); /* nothing is to be done there */
+}
+
+static void a_role_that_does_not_own_the_table_leaves_it(void **state)
+{
+    (void)state;
+    if (!t.pg)
+        return;
+    assert_int_equal(db->ops->script(db, "SET ROLE pg_read_all_data", &err), SL_OK);
+    assert_int_equal(vacuum(), -1);
+}
+
+static int on(const char *name)
+{
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(it_is_due_after_many_rows),
+        TEST(it_is_due_later_where_it_helps_less),
+        TEST(who_may_not_is_not_asked_again),
+        TEST(the_outbox_and_what_changes_with_it_are_vacuumed),
+        TEST(half_of_what_lives_puts_it_off),
+        TEST(a_role_that_does_not_own_the_table_leaves_it),
+    };
+    dialect = name;
+    return cmocka_run_group_tests_name(name, tests, NULL, NULL);
+}
+
+int main(void)
+{
+    return testdb_each(on);
+}
