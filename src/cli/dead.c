@@ -20,7 +20,7 @@ void sl_dead_filter_topic(sl_dead_filter *f, const char *topic)
 bool sl_dead_filter_is_empty(const sl_dead_filter *f)
 {
     return !f->topic.p && !f->prefix.p && !f->key.p && !f->error.p && !f->older_us &&
-           !f->newer_us;
+           !f->newer_us && !f->unknown;
 }
 
 static sl_val age(int64_t us)
@@ -30,7 +30,7 @@ static sl_val age(int64_t us)
     return v;
 }
 
-enum { FILTERS = 6 };
+enum { FILTERS = 7 };
 
 /* The first parameters of every statement that has filters. */
 static void put_filters(sl_val in[FILTERS], const sl_dead_filter *f)
@@ -41,6 +41,7 @@ static void put_filters(sl_val in[FILTERS], const sl_dead_filter *f)
     in[3] = age(f->older_us);
     in[4] = age(f->newer_us);
     in[5] = sl_text(f->error);
+    in[6] = (sl_val){ .type = SL_T_BOOL, .null = !f->unknown, .i = 1 };
 }
 
 /* ---- Reading ---- */
@@ -76,8 +77,9 @@ static sl_rc add_ref(void *ctx, const sl_val *cols, sl_err *err)
         r->cap = r->cap ? 2 * r->cap : 64;
         r->v = sl_realloc(r->v, r->cap * sizeof *r->v);
     }
-    r->v[r->count++] =
-        (sl_dead_ref){ .dead_id = cols[0].i, .id = cols[1].i, .bytes = cols[2].i };
+    r->v[r->count++] = (sl_dead_ref){
+        .dead_id = cols[0].i, .id = cols[1].i, .bytes = cols[2].i, .unknown = cols[3].i != 0
+    };
     return SL_OK;
 }
 

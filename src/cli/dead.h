@@ -14,6 +14,7 @@ typedef struct sl_dead_filter {
     sl_str key;
     sl_str error;               /* a part of it */
     int64_t older_us, newer_us; /* since it died; 0: whenever */
+    bool unknown;               /* only those that may have been delivered */
 } sl_dead_filter;               /* absent: anything */
 
 /* A topic as it is written: exact, or with a * at its end. It is borrowed. */
@@ -33,6 +34,7 @@ SL_CHECK sl_rc sl_dead_list(sl_db *db, const sl_dead_filter *f, int64_t limit, s
 typedef struct sl_dead_ref {
     int64_t dead_id, id;
     int64_t bytes; /* of the payload */
+    bool unknown;  /* it may have been delivered */
     bool there;    /* in the transaction that takes it: it is ours, and may go */
 } sl_dead_ref;
 

@@ -34,7 +34,8 @@ def catalogue(pg, url):
 
 def all_of(table):
     """The table and its side tables."""
-    return sorted([table, *(f"{table}_{side}" for side in ("claims", "dead", "idempotency", "keys", "lanes", "meta", "nodes"))])
+    sides = ("claims", "consumed", "dead", "idempotency", "keys", "lanes", "meta", "nodes")
+    return sorted([table, *(f"{table}_{side}" for side in sides)])
 
 
 def tables(url):
@@ -622,6 +623,7 @@ GRANT SELECT ON outbox_meta TO {p}_relay;
 GRANT SELECT, INSERT, UPDATE, DELETE ON outbox_keys, outbox_nodes, outbox_claims TO {p}_relay;
 GRANT SELECT, UPDATE ON outbox_lanes TO {p}_relay;
 GRANT SELECT, UPDATE, DELETE ON outbox_idempotency TO {p}_relay;
+GRANT SELECT (idempotency_key) ON outbox_consumed TO {p}_relay;
 GRANT USAGE ON SEQUENCE outbox_epoch TO {p}_relay;
 """
 
