@@ -471,7 +471,7 @@ const sl_cmd sl_cmd_dead = {
         "been delivered: 'maybe' in the column 'sent'. --unknown picks those, and resending "
         "one "
         "may deliver it twice. What was in flight when its node died is listed with the first "
-        "command that looks, once that node is forgotten.\n"
+        "command that looks, once the lease of that node is over.\n"
         "\n"
         "The filters --topic, --key, --older-than, --newer-than, --error and --unknown may be "
         "combined.\n"

@@ -7,7 +7,7 @@ sl_rc sl_orphans_list(sl_db *db, const char *worker, int64_t *listed, sl_err *er
     sl_call calls[] = {
         { .stmt = sl_db_stmt(db, "tx/begin") },
         { .stmt = sl_db_stmt(db, "consumed/orphans"), .in = &in },
-        { .stmt = sl_db_stmt(db, "consumed/listed"), .in = &in },
+        { .stmt = sl_db_stmt(db, "consumed/listed") },
         { .stmt = sl_db_stmt(db, "tx/commit") },
     };
     sl_rc rc = db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);

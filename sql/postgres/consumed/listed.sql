@@ -1,4 +1,4 @@
 -- consumed/orphans has taken them out of the list itself.
--- in:  worker text
+-- in:  none
 -- out: none
-DELETE FROM sluice_outbox_consumed c WHERE c.worker = $1::text AND c.id < 0 AND c.id > 0;
+DELETE FROM sluice_outbox_consumed c WHERE c.id < 0 AND c.id > 0;

@@ -8,7 +8,8 @@ WITH gone AS (
      WHERE c.journal IS NULL
        AND (c.worker = $1::text
             OR NOT EXISTS (SELECT FROM sluice_outbox_nodes n
-                            WHERE n.node || '/' = rtrim(c.worker, '0123456789') AND n.started_at <= c.consumed_at))
+                            WHERE n.node || '/' = rtrim(c.worker, '0123456789') AND n.started_at <= c.consumed_at
+                              AND n.lives_until > clock_timestamp()))
     RETURNING c.*
 )
 INSERT INTO sluice_outbox_dead (id, topic, entity_key, event_type, payload, content_type, headers,

@@ -12,4 +12,5 @@ SELECT c.id, c.topic, c.entity_key, c.event_type, c.payload, c.content_type, c.h
  WHERE c.journal IS NULL
    AND (c.worker = ?1
         OR NOT EXISTS (SELECT 1 FROM sluice_outbox_nodes n
-                        WHERE n.node || '/' = rtrim(c.worker, '0123456789') AND n.started_at <= c.consumed_at));
+                        WHERE n.node || '/' = rtrim(c.worker, '0123456789') AND n.started_at <= c.consumed_at
+                          AND n.lives_until > strftime('%Y-%m-%d %H:%M:%f', 'now')));
