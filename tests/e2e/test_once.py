@@ -1,9 +1,11 @@
 """At most once: what fails is tried once, what was in flight at a crash is never sent again, and both are listed."""
 import json
+import os
 
 import pytest
 
-from harness import query, scaled, wait_until
+from checker import read_sink
+from harness import Gate, is_postgres, query, scaled, wait_until
 from once import Run
 from test_failure import count, flaky, in_order, push  # noqa: F401 (a fixture)
 
@@ -31,6 +33,31 @@ def test_what_fails_is_tried_once(sluice, db, flaky, strategy):  # noqa: F811
     assert {d["id"] for d in got["dead_letters"]} == failed and got["total"] == got["matching"] == len(failed)
     assert {d["attempts"] for d in got["dead_letters"]} == {1}
     assert query(db, "SELECT count(*) FROM outbox_keys") == [(0,)]
+
+
+@pytest.mark.parametrize("strategy", ["lanes", "guard", "skip-locked"])
+def test_other_names(sluice, db, strategy):
+    """Mapped columns, a table in a schema: consumed by a node that dies, listed, resent, and delivered."""
+    names = {"id": "no", "topic": "what", "entity_key": "who", "payload": "body", "attempts": "tries", "worker": "by",
+             "last_error": "why", "idempotency_key": "once", "created_at": "born", "epoch": "term"}
+    table = "app.box" if is_postgres(db) else "box"
+    if is_postgres(db):
+        query(db, "CREATE SCHEMA app")
+    flags = ["--table", table, "--columns", ",".join(f"{a}={b}" for a, b in names.items())]
+    out = os.path.join(sluice.cwd, "out.jsonl")
+    sluice.run("init", *flags, db=db)
+    sluice.run("push", "--topic", "t", "--key", "k", "--idempotency-key", "i", "1", *flags, db=db)
+    run = ["run", "--sink", f"file:{out}", "--delivery", "at-most-once", "--strategy", strategy, *flags]
+    with Gate(out):
+        node = sluice.start(*run, "--lease", "1s", db=db)
+        wait_until(lambda: count(db, table + "_consumed") == 1, 10, "it is consumed")
+        node.kill9()
+    wait_until(lambda: json.loads(sluice.run("dead", "list", "--unknown", "--json", *flags, db=db).stdout)["matching"] == 1,
+               10, "it is listed")
+    assert count(db, table) == count(db, table + "_consumed") == 0
+    sluice.run("dead", "resend", "--unknown", "--yes", *flags, db=db)
+    sluice.run(*run, "--drain", db=db)
+    assert len(read_sink(out)) == 1 and count(db, table + "_consumed") == 0
 
 
 def least():
