@@ -34,6 +34,11 @@ torture: ## an hour of kills, pauses and restarts; MINUTES=60 SEED=1 ONLY=lanes/
 	@$(DEPS) check
 	@tests/torture/torture.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
 
+torture-once: ## at most once: 200,000 messages, 100 kills, 20 shutdowns of the database; ONCE="--strategy guard"
+	@$(DEPS) check
+	@$(MAKE) --no-print-directory all
+	@tests/torture/once.py $(ONCE)
+
 # LIBDIR is said because Meson's guess depends on what else is installed: without dpkg-dev it is
 # lib64, where nothing on Debian looks.
 install: all ## to DESTDIR/PREFIX
@@ -49,6 +54,6 @@ clean: ## remove every build folder
 	@rm -rf build build-*
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-.PHONY: all demo check valgrind bench torture install fmt clean help
+.PHONY: all demo check valgrind bench torture torture-once install fmt clean help

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "claim/keyed.h"
 
+#include "claim/consume.h"
 #include "core/clock.h"
 #include "core/fault.h"
 #include "core/mem.h"
@@ -275,7 +276,9 @@ sl_rc sl_keyed_open(sl_keyed *k, sl_db *db, const sl_claim_conf *conf, bool leas
         .db = db, .conf = *conf, .leases = leases, .tickets = sl_tickets_new(), .wide = 1
     };
     sl_rc rc = rehearse(k, err);
-    return rc == SL_OK ? sl_ordered_rehearse(db, conf->consumes, err) : rc;
+    if (rc == SL_OK)
+        rc = sl_ordered_rehearse(db, conf->consumes, err);
+    return rc == SL_OK ? sl_consume_begin(db, conf, err) : rc;
 }
 
 void sl_keyed_fini(sl_keyed *k)

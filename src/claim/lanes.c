@@ -8,6 +8,7 @@
  * Each lane has a floor below which nothing is read: member/floor.h.
  */
 #include "claim/claim.h"
+#include "claim/consume.h"
 #include "claim/ordered.h"
 #include "core/clock.h"
 #include "core/mem.h"
@@ -409,6 +410,8 @@ static sl_rc lanes_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl
     if (conf->lanes) /* it outlives connections */
         sl_tickets_doubt(sl_lanes_tickets(conf->lanes));
     sl_rc rc = rehearse(db, conf, err);
+    if (rc == SL_OK)
+        rc = sl_consume_begin(db, conf, err);
     if (rc == SL_OK)
         *out = &c->base;
     else

@@ -358,7 +358,8 @@ sl_rc sl_ordered_consume(sl_db *db, const sl_ordered_how *how, sl_batch *b, cons
     sl_group_consumed(&g, b);
     sl_val in[] = { sl_ints(g.ids, g.n),        sl_ints(g.epochs, g.n),
                     sl_text(sl_str_of(worker)), sl_int(stamp->journal),
-                    sl_int(stamp->opened_by),   sl_int(stamp->position) };
+                    sl_int(stamp->opened_by),   sl_int(stamp->position),
+                    sl_ints(g.counts, g.n) };
     sl_call calls[] = { { .stmt = sl_db_stmt(db, "consumed/take"), .in = in },
                         { .stmt = sl_db_stmt(db, "ordered/sent"), .in = in } };
     sl_rc rc = fence(db, how, &ours, err);

@@ -153,7 +153,8 @@ static sl_rc skip_consume(sl_claim *base, sl_batch *b, const sl_consume_stamp *s
     sl_group_consumed(&g, b);
     sl_val in[] = {
         sl_ints(g.ids, g.n),    sl_ints(g.epochs, g.n),   sl_text(sl_str_of(c->conf.worker)),
-        sl_int(stamp->journal), sl_int(stamp->opened_by), sl_int(stamp->position)
+        sl_int(stamp->journal), sl_int(stamp->opened_by), sl_int(stamp->position),
+        sl_ints(g.counts, g.n)
     };
     sl_call calls[] = {
         { .stmt = sl_db_stmt(c->db, "tx/begin") },
@@ -201,6 +202,8 @@ static sl_rc skip_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl_
     skip_claim *c = sl_alloc(sizeof *c);
     *c = (skip_claim){ .base = { &sl_claim_skip_locked }, .db = db, .conf = *conf };
     sl_rc rc = rehearse(c, err);
+    if (rc == SL_OK)
+        rc = sl_consume_begin(db, conf, err);
     if (rc == SL_OK)
         *out = &c->base;
     else

@@ -10,6 +10,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "core/utf8.h"
+#include "member/orphans.h"
 
 #include <errno.h>
 
@@ -20,7 +21,7 @@ typedef struct dead_flags {
     char *topic, *key, *error;
     int64_t older_ns, newer_ns;
     int64_t limit; /* 0: not given */
-    bool all, json, yes, dry_run;
+    bool unknown, all, json, yes, dry_run;
 } dead_flags;
 
 #define AT(member) offsetof(dead_flags, member)
@@ -35,6 +36,10 @@ static const sl_opt flags[] = {
       "Only those that died within this time." },
     { "error", SL_OPT_TEXT, AT(error), NULL, 0, 0, SL_OPT_CLI_ONLY, "TEXT",
       "Only those whose error has this text in it; upper and lower case differ." },
+    { "unknown", SL_OPT_BOOL, AT(unknown), "false", 0, 0, SL_OPT_CLI_ONLY, NULL,
+      "Only those that may have been delivered: with delivery at-most-once, what the sink did "
+      "not "
+      "confirm." },
     { "all", SL_OPT_BOOL, AT(all), "false", 0, 0, SL_OPT_CLI_ONLY, NULL,
       "All dead letters of the table; resend and drop do that only when told so." },
     { "limit", SL_OPT_INT, AT(limit), NULL, 1, LIMIT_MAX, SL_OPT_CLI_ONLY, "N",
@@ -131,6 +136,22 @@ static void note_missing(work *w, const int64_t *ids, size_t n)
     free(missing);
 }
 
+static size_t count_unknown(const sl_dead_refs *refs)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < refs->count; i++)
+        n += refs->v[i].unknown;
+    return n;
+}
+
+static bool ask(const work *w)
+{
+    size_t unknown = w->resend ? count_unknown(&w->refs) : 0;
+    if (unknown)
+        fprintf(stderr, "%zu of them may have been delivered, and would be twice\n", unknown);
+    return sl_ask(w->resend ? "resend" : "drop", w->refs.count == 1);
+}
+
 static void announce(const work *w)
 {
     const dead_flags *own = w->cli->own;
@@ -182,7 +203,7 @@ static sl_rc confirm_and_act(work *w, sl_db *db, sl_err *err)
     announce(w);
     if (own->dry_run)
         return SL_OK;
-    if (!own->yes && !sl_ask(w->resend ? "resend" : "drop", w->refs.count == 1))
+    if (!own->yes && !ask(w))
         return sl_fail(err, SL_OPERATOR, "nothing was %s", w->resend ? "resent" : "dropped");
     return act(w, db, err);
 }
@@ -340,16 +361,47 @@ static int read_wish(const sl_cli *cli, wish *x)
     sl_dead_filter_topic(&x->filter, own->topic);
     x->filter.key = sl_str_of(own->key);
     x->filter.error = sl_str_of(own->error);
+    x->filter.unknown = own->unknown;
     x->filter.older_us = own->older_ns / 1000;
     x->filter.newer_us = own->newer_ns / 1000;
     status = check_flags(cli, x);
     return status == SL_EXIT_OK ? check_terminal(cli, x) : status;
 }
 
+/* ---- What nodes left behind ---- */
+
+/* At most once: what a node that is gone did not come to settle becomes dead letters before we look. Who may not do that
+ * sees the others all the same. */
+static sl_rc gather(const sl_cli *cli, sl_db *db, sl_err *err)
+{
+    const dead_flags *own = cli->own;
+    bool may_count;
+    bool may_list;
+    int64_t orphans = 0;
+    sl_rc rc = sl_orphans_may(db, &may_count, &may_list, err);
+    if (rc == SL_OK && may_count)
+        rc = sl_orphans_count(db, &orphans, err);
+    if (rc == SL_OK && orphans && may_list)
+        return sl_orphans_list(db, NULL, &orphans, err);
+    if (rc == SL_OK && orphans)
+        fprintf(stderr,
+                "%lld messages of nodes that are gone may have been delivered, and are not "
+                "listed yet\nhint: this role may not make dead letters of them; the operator "
+                "may\n",
+                (long long)orphans);
+    else if (rc == SL_OK && own->unknown && !may_count)
+        fprintf(stderr, "messages of nodes that are gone may be missing here\nhint: this role "
+                        "may not look for them, see docs/operating.md; the operator may\n");
+    return rc;
+}
+
 /* ---- The command ---- */
 
 static sl_rc do_it(const sl_cli *cli, sl_db *db, const wish *x, sl_err *err)
 {
+    sl_rc rc = gather(cli, db, err);
+    if (rc != SL_OK)
+        return rc;
     if (strcmp(x->verb, "list") == 0)
         return list(cli, db, &x->filter, err);
     if (strcmp(x->verb, "show") == 0)
@@ -396,7 +448,15 @@ const sl_cmd sl_cmd_dead = {
         "transactions of at most 500, and may be interrupted, repeated, and run beside nodes "
         "and each other: each dead letter leaves once.\n"
         "\n"
-        "The filters --topic, --key, --older-than, --newer-than and --error may be combined.\n"
+        "With delivery at-most-once, what the sink did not confirm is a dead letter that may "
+        "have "
+        "been delivered: 'maybe' in the column 'sent'. --unknown picks those, and resending "
+        "one "
+        "may deliver it twice. What was in flight when its node died is listed with the first "
+        "command that looks, once the lease of that node is over.\n"
+        "\n"
+        "The filters --topic, --key, --older-than, --newer-than, --error and --unknown may be "
+        "combined.\n"
         "\n"
         "Examples:\n"
         "  sluice dead list --topic 'orders.*' --newer-than 1h\n"

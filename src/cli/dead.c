@@ -16,7 +16,7 @@ void sl_dead_filter_topic(sl_dead_filter *f, const char *topic)
 bool sl_dead_filter_is_empty(const sl_dead_filter *f)
 {
     return !f->topic.p && !f->prefix.p && !f->key.p && !f->error.p && !f->older_us &&
-           !f->newer_us;
+           !f->newer_us && !f->unknown;
 }
 
 static sl_val age(int64_t us)
@@ -26,7 +26,7 @@ static sl_val age(int64_t us)
     return v;
 }
 
-enum { FILTERS = 6 };
+enum { FILTERS = 7 };
 
 /* The first parameters of every statement that has filters. */
 static void put_filters(sl_val in[FILTERS], const sl_dead_filter *f)
@@ -37,6 +37,7 @@ static void put_filters(sl_val in[FILTERS], const sl_dead_filter *f)
     in[3] = age(f->older_us);
     in[4] = age(f->newer_us);
     in[5] = sl_text(f->error);
+    in[6] = (sl_val){ .type = SL_T_BOOL, .null = !f->unknown, .i = 1 };
 }
 
 /* ---- Reading ---- */
@@ -64,6 +65,15 @@ sl_rc sl_dead_list(sl_db *db, const sl_dead_filter *f, int64_t limit, sl_row_fn 
     return sl_db_run1(db, "dead/list", in, row, ctx, NULL, err);
 }
 
+static sl_rc add_ref(void *ctx, const sl_val *cols, sl_err *err)
+{
+    sl_dead_refs *r = ctx;
+    sl_rc rc = sl_refs_row(r, cols, err);
+    if (rc == SL_OK)
+        r->v[r->count - 1].unknown = cols[3].i != 0;
+    return rc;
+}
+
 sl_rc sl_dead_find(sl_dead_refs *out, sl_db *db, const sl_dead_filter *f, sl_err *err)
 {
     sl_val in[FILTERS + 2];
@@ -73,7 +83,7 @@ sl_rc sl_dead_find(sl_dead_refs *out, sl_db *db, const sl_dead_filter *f, sl_err
     while (got == PAGE) {
         in[FILTERS] = sl_int(above);
         in[FILTERS + 1] = sl_int(PAGE);
-        sl_rc rc = sl_db_run1(db, "dead/find", in, sl_refs_row, out, &got, err);
+        sl_rc rc = sl_db_run1(db, "dead/find", in, add_ref, out, &got, err);
         if (rc != SL_OK)
             return rc;
         above = out->count ? out->v[out->count - 1].row_id : above;
@@ -87,7 +97,7 @@ sl_rc sl_dead_pick(sl_dead_refs *out, sl_db *db, const int64_t *dead_ids, size_t
     sl_rc rc = SL_OK;
     for (size_t i = 0; rc == SL_OK && i < n; i += PAGE) {
         size_t some = n - i < PAGE ? n - i : PAGE;
-        rc = sl_db_run1(db, "dead/pick", (sl_val[]){ sl_ints(dead_ids + i, some) }, sl_refs_row,
+        rc = sl_db_run1(db, "dead/pick", (sl_val[]){ sl_ints(dead_ids + i, some) }, add_ref,
                         out, NULL, err);
     }
     sl_refs_sort(out);

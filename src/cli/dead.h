@@ -12,6 +12,7 @@ typedef struct sl_dead_filter {
     sl_str key;
     sl_str error;               /* a part of it */
     int64_t older_us, newer_us; /* since it died; 0: whenever */
+    bool unknown;               /* only those that may have been delivered */
 } sl_dead_filter;               /* absent: anything */
 
 /* A topic as it is written: exact, or with a * at its end. It is borrowed. */

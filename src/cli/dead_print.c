@@ -8,7 +8,7 @@
  * a terminal ERROR_ROOM. */
 enum { NAME_ROOM = 40, ERROR_ROOM = 80, ERROR_LEAST = 20 };
 
-enum { DEAD_ID, ID, TOPIC, KEY, TYPE, ATTEMPTS, DIED_AT, AGE_US, ERROR, BYTES };
+enum { DEAD_ID, ID, TOPIC, KEY, TYPE, ATTEMPTS, DIED_AT, AGE_US, ERROR, BYTES, UNKNOWN };
 
 /* ---- Pieces ---- */
 
@@ -37,7 +37,7 @@ void sl_dead_page_begin(sl_dead_page *p, bool json)
 {
     p->json = json;
     p->width = sl_terminal_width(stdout);
-    sl_table_begin(&p->rows, ">dead_id|>id|topic|key|>attempts|>age|error");
+    sl_table_begin(&p->rows, ">dead_id|>id|topic|key|>attempts|>age|sent|error");
 }
 
 static void add_json(sl_dead_page *p, const sl_val *c)
@@ -54,7 +54,8 @@ static void add_json(sl_dead_page *p, const sl_val *c)
     put_text_or_null(out, &c[DIED_AT]);
     sl_buf_printf(out, ",\"age_seconds\":%.3f,\"error\":", (double)c[AGE_US].i / 1e6);
     put_text_or_null(out, &c[ERROR]);
-    sl_buf_printf(out, ",\"payload_bytes\":%lld}", (long long)c[BYTES].i);
+    sl_buf_printf(out, ",\"payload_bytes\":%lld,\"unknown\":%s}", (long long)c[BYTES].i,
+                  c[UNKNOWN].i ? "true" : "false");
 }
 
 static void put_cell(sl_table *t, const sl_val *v, size_t room)
@@ -72,6 +73,7 @@ static void add_cells(sl_dead_page *p, const sl_val *c)
     sl_table_cell(&p->rows, "%lld", (long long)c[ATTEMPTS].i);
     sl_who_time(&age, c[AGE_US].i > 0 ? c[AGE_US].i : 0);
     sl_table_cell(&p->rows, "%s", sl_buf_text(&age));
+    sl_table_cell(&p->rows, "%s", c[UNKNOWN].i ? "maybe" : "-");
     put_cell(&p->rows, &c[ERROR], p->width ? SIZE_MAX : ERROR_ROOM);
     sl_buf_fini(&age);
 }
@@ -144,7 +146,8 @@ enum {
     S_AGE_US,
     S_ATTEMPTS,
     S_ERROR,
-    S_EPOCH
+    S_EPOCH,
+    S_UNKNOWN
 };
 
 static sl_msg message_of(const sl_val *c)
@@ -174,7 +177,8 @@ sl_rc sl_dead_show_json(void *buf, const sl_val *c, sl_err *err)
     sl_buf_printf(out, ",\"age_seconds\":%.3f,\"attempts\":%lld,\"error\":",
                   (double)c[S_AGE_US].i / 1e6, (long long)c[S_ATTEMPTS].i);
     put_text_or_null(out, &c[S_ERROR]);
-    sl_buf_printf(out, ",\"epoch\":%lld}\n", (long long)c[S_EPOCH].i);
+    sl_buf_printf(out, ",\"epoch\":%lld,\"unknown\":%s}\n", (long long)c[S_EPOCH].i,
+                  c[S_UNKNOWN].i ? "true" : "false");
     return SL_OK;
 }
 
@@ -228,6 +232,7 @@ sl_rc sl_dead_show_text(void *buf, const sl_val *c, sl_err *err)
     put_number(out, "attempts", c[S_ATTEMPTS].i);
     put_line(out, "error", text_of(&c[S_ERROR]));
     put_number(out, "epoch", c[S_EPOCH].i);
+    put_line(out, "sent", c[S_UNKNOWN].i ? SL_STR("maybe") : SL_NONE);
     put_line(out, "headers", m.headers);
     put_payload(out, &m);
     sl_buf_fini(&died);

@@ -24,10 +24,13 @@ static const struct {
     { NULL, "sluice_outbox", NULL },
     { NULL, "sluice_outbox_dead",
       "dead_id id topic entity_key event_type payload content_type headers idempotency_key "
-      "created_at died_at attempts last_error epoch" },
+      "created_at died_at attempts last_error epoch unknown" },
     { NULL, "sluice_outbox_sent",
       "sent_id id topic entity_key event_type payload content_type headers idempotency_key "
       "created_at sent_at attempts epoch" },
+    { NULL, "sluice_outbox_consumed",
+      "id topic entity_key event_type payload content_type headers idempotency_key created_at "
+      "consumed_at attempts last_error epoch worker journal opened_by position" },
     { NULL, "sluice_outbox_keys",
       "entity_key lane head due_at since reason fence doubt tried" },
     { "postgres", "sluice_outbox_claims", "epoch ends_at holder held_by keys" },
@@ -222,10 +225,10 @@ sl_rc sl_look_grants(sl_looking *l, sl_err *err)
 {
     grant_rows g = { 0 };
     const char *strategy = l->look->settings->strategy;
-    sl_rc rc = sl_db_run1(
-        l->db, "doctor/grants",
-        (sl_val[]){ sl_text(sl_str_of(strategy)), sl_int(l->look->settings->retention_ns > 0) },
-        note_grant, &g, NULL, err);
+    bool consumes = sl_settings_consume(l->look->settings);
+    sl_val in[] = { sl_text(sl_str_of(strategy)), sl_int(l->look->settings->retention_ns > 0),
+                    sl_text(consumes ? SL_STR("at-most-once") : SL_STR("at-least-once")) };
+    sl_rc rc = sl_db_run1(l->db, "doctor/grants", in, note_grant, &g, NULL, err);
     if (rc == SL_OK && g.seen) {
         end_grant(&g);
         sl_judge_grants(l->out, g.role, strategy, sl_buf_text(&g.missing));

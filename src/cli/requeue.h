@@ -13,6 +13,7 @@ typedef struct sl_ref {
     int64_t row_id; /* its own, in the side table */
     int64_t id;     /* of the message that it was */
     int64_t bytes;  /* of the payload */
+    bool unknown;   /* of a dead letter: it may have been delivered */
     bool there;     /* in the transaction that takes it: it is ours, and may go */
 } sl_ref;
 

@@ -58,29 +58,31 @@ static sl_rc check_table(const char *table, sl_err *err)
         table, TABLE_MAX_BYTES);
 }
 
-/* The side tables have some of our columns, renamed as in the outbox, beside columns of their own. */
+static bool has_word(const char *words, const char *word)
+{
+    char spaced[NAME_MAX_BYTES + 3];
+    snprintf(spaced, sizeof spaced, " %s ", word);
+    return strstr(words, spaced) != NULL;
+}
+
+/* The side tables have some of our columns, renamed as in the outbox, beside columns of their own: those that a message
+ * goes to have all that a producer writes, and more. */
 static bool meets_side_column(const char *ours, const char *theirs)
 {
+    static const char moved[] = " id topic entity_key event_type payload content_type headers "
+                                "idempotency_key created_at attempts last_error epoch worker ";
+    static const char beside[] =
+        " dead_id died_at unknown consumed_at journal opened_by position sent_id sent_at ";
     static const char *const pairs[][2] = {
-        { "entity_key",
-          " head due_at since reason fence doubt tried dead_id died_at sent_id sent_at " },
+        { "entity_key", " head due_at since reason fence doubt tried " },
         { "lane", " head due_at since reason fence doubt tried owner " },
-        { "epoch",
-          " claim ends_at holder held_by owner since dead_id died_at sent_id sent_at " },
-        { "id", " sent_id sent_at " },
-        { "topic", " sent_id sent_at " },
-        { "event_type", " sent_id sent_at " },
-        { "payload", " sent_id sent_at " },
-        { "content_type", " sent_id sent_at " },
-        { "headers", " sent_id sent_at " },
-        { "idempotency_key", " seq since gone_at dead_id died_at sent_id sent_at " },
-        { "created_at", " sent_id sent_at " },
-        { "attempts", " sent_id sent_at " },
+        { "idempotency_key", " seq since gone_at " },
+        { "epoch", " claim ends_at holder held_by owner since " },
     };
-    char word[NAME_MAX_BYTES + 3];
-    snprintf(word, sizeof word, " %s ", theirs);
+    if (has_word(moved, ours) && has_word(beside, theirs))
+        return true;
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
-        if (!strcmp(ours, pairs[i][0]) && strstr(pairs[i][1], word))
+        if (!strcmp(ours, pairs[i][0]) && has_word(pairs[i][1], theirs))
             return true;
     return false;
 }

@@ -134,6 +134,7 @@ void sl_conf_member(sl_member_conf *out, const sl_settings *s, const char *node)
         .workers = s->workers,
         .lease_ns = s->lease_ns,
         .own_lanes = ops->owns_lanes,
+        .consumes = sl_settings_consume(s),
         .assign = (sl_assign)s->assign,
         .static_lanes = s->static_lanes,
         .lanes = sl_settings_given(s, "lanes") ? s->lanes : 0,

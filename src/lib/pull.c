@@ -188,6 +188,7 @@ static sl_rc join(sl_puller *p, sl_err *err)
     sl_conf_member(&conf, &p->conf->settings, p->node);
     conf.strategy = p->strategy->name;
     conf.own_lanes = false;
+    conf.consumes = false;
     conf.open = member_open;
     conf.failed = member_failed;
     conf.ctx = p;

@@ -6,6 +6,7 @@
 #include "core/record.h"
 #include "core/stop.h"
 #include "member/nodes.h"
+#include "member/orphans.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -242,6 +243,21 @@ static sl_rc look_for_rival(sl_member *m, sl_err *err)
     return SL_OK;
 }
 
+/* Of nodes that are gone, whoever has pruned them. */
+static sl_rc list_orphans(sl_member *m, sl_err *err)
+{
+    char count[24];
+    int64_t listed = 0;
+    sl_rc rc = m->conf.consumes ? sl_orphans_list(m->db, NULL, &listed, err) : SL_OK;
+    snprintf(count, sizeof count, "%lld", (long long)listed);
+    if (listed)
+        sl_log_line(m->conf.log, SL_LOG_WARN,
+                    "messages of a node that is gone may have been delivered, and are dead "
+                    "letters now",
+                    "messages", count, NULL);
+    return rc;
+}
+
 static sl_rc look_around(sl_member *m, const sl_beat *now, sl_err *err)
 {
     bool changed = now->peers != m->last.peers || now->last_born != m->last.last_born ||
@@ -258,6 +274,8 @@ static sl_rc look_around(sl_member *m, const sl_beat *now, sl_err *err)
         rc = sl_nodes_list(m->db, &m->peers, err);
     if (rc == SL_OK && (changed || m->rival_until_ns))
         rc = look_for_rival(m, err);
+    if (rc == SL_OK && (changed || pruned))
+        rc = list_orphans(m, err);
     if (rc == SL_OK && (changed || pruned)) {
         m->rest = false;
         m->tries = 0;

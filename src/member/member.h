@@ -32,6 +32,7 @@ typedef struct sl_member_conf {
     bool own_lanes; /* strategy `lanes` */
     sl_assign assign;
     const char *static_lanes; /* "0-15,32": SL_ASSIGN_STATIC */
+    bool consumes;            /* some of it is delivered at most once */
     bool patient;             /* a database that is away at the start is waited for */
     int64_t lanes; /* as configured: another number in the database is refused; 0: any */
 } sl_member_conf;

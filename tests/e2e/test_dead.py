@@ -14,9 +14,9 @@ from checker import read_sink
 from conftest import assert_in_order
 from harness import connect, is_postgres, query, scaled, wait_until
 
-LISTED = {"dead_id", "id", "topic", "key", "type", "attempts", "died_at", "age_seconds", "error", "payload_bytes"}
+LISTED = {"dead_id", "id", "topic", "key", "type", "attempts", "died_at", "age_seconds", "error", "payload_bytes", "unknown"}
 SHOWN = {"dead_id", "id", "topic", "key", "type", "payload", "headers", "idempotency_key", "created_at", "died_at",
-         "age_seconds", "attempts", "error", "epoch"}
+         "age_seconds", "attempts", "error", "epoch", "unknown"}
 UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
@@ -90,9 +90,9 @@ def test_list(dead, bury):
     bury(["--topic", "orders", "--key", "order:9182", "--type", "paid", '{"n":1}'], reason="first")
     bury(["--topic", "mails", "hello"], reason="second\nline")
     lines = dead("list").stdout.splitlines()
-    assert re.fullmatch(r"  dead_id  id  topic   key         attempts +age  error", lines[0])
-    assert re.fullmatch(r"        2   2  mails   -                  1 +(\S+ s|\d+m\d\ds)  second line", lines[1])
-    assert re.fullmatch(r"        1   1  orders  order:9182         1 +(\S+ s|\d+m\d\ds)  first", lines[2])
+    assert re.fullmatch(r"  dead_id  id  topic   key         attempts +age  sent  error", lines[0])
+    assert re.fullmatch(r"        2   2  mails   -                  1 +(\S+ s|\d+m\d\ds)  -     second line", lines[1])
+    assert re.fullmatch(r"        1   1  orders  order:9182         1 +(\S+ s|\d+m\d\ds)  -     first", lines[2])
     assert lines[3:] == ["", "2 dead letters in table outbox"]
     got = listed(dead("list", "--json"))
     assert (got["total"], got["matching"]) == (2, 2)
@@ -120,6 +120,7 @@ def test_filters(dead, bury, box):
     bury(["--topic", "mails", "4"], reason="'; DROP TABLE outbox; --")
     for dead_id, minutes in ((1, 1), (2, 10), (3, 120), (4, 3000)):
         age(box, dead_id, minutes)
+    query(box, "UPDATE outbox_dead SET unknown = (1 = 1) WHERE dead_id IN (1, 4)")
 
     def found(*flags):
         got = listed(dead("list", "--json", *flags))
@@ -133,6 +134,7 @@ def test_filters(dead, bury, box):
     assert found("--error", "0% w") == [3] and found("--error", "'; DROP") == [4]
     assert found("--older-than", "1h") == [4, 3] and found("--newer-than", "1h") == [2, 1]
     assert found("--older-than", "5m", "--newer-than", "1d") == [3, 2]
+    assert found("--unknown") == [4, 1] and found("--unknown", "--topic", "orders.*") == [1]
     assert found("--topic", "mails", "--older-than", "1d", "--error", "TABLE") == [4]
     text = dead("list", "--topic", "orders.*", "--limit", 1).stdout
     assert text.endswith("\n2 of 4 dead letters of table outbox match; the newest 1 are shown\n")
@@ -429,6 +431,48 @@ def test_on_a_terminal(sluice, box, verb, answer):
     assert yes or "nothing was " in p.stderr()
     os.close(ours)
     os.close(theirs)
+
+
+def test_what_may_have_been_delivered(sluice, box, dead):
+    """It is marked, can be picked, and the question of resend tells of it."""
+    bury_many(box, 4)
+    query(box, "UPDATE outbox_dead SET unknown = (1 = 1) WHERE dead_id <= 2")
+    assert [line.split()[-2] for line in dead("list").stdout.splitlines()[1:5]] == ["-", "-", "maybe", "maybe"]
+    assert [d["unknown"] for d in listed(dead("list", "--json"))["dead_letters"]] == [False, False, True, True]
+    assert json.loads(dead("show", 1, "--json").stdout)["unknown"] is True
+    assert "sent             maybe\n" in dead("show", 1).stdout and "sent             -\n" in dead("show", 3).stdout
+    for verb, told in (("resend", True), ("drop", False)):
+        ours, theirs = pty.openpty()
+        p = sluice.start("dead", verb, "--all", db=box, stdin=theirs)
+        wait_until(lambda: "[y/N]" in p.stderr(), 10, "the question")
+        assert ("2 of them may have been delivered, and would be twice\n" in p.stderr()) == told
+        os.write(ours, b"n\n")
+        p.wait(status=1)
+        os.close(ours)
+        os.close(theirs)
+    dead("drop", "--unknown", "--yes")
+    assert query(box, "SELECT dead_id FROM outbox_dead ORDER BY dead_id") == [(3,), (4,)]
+
+
+def test_what_a_dead_node_left_is_listed(dead, box):
+    """Of a node that lives nothing is; nor is what a journal knows more of, or one of a longer name."""
+    insert = ("INSERT INTO outbox_consumed (id, topic, event_type, payload, content_type, attempts, epoch, worker, journal,"
+              " idempotency_key) VALUES (?, 't', '', 'x', '', 0, 1, ?, ?, ?)")
+    query(box, "INSERT INTO outbox_nodes (session, node, strategy, assign, workers, born, lives_until)"
+               " VALUES (1, 'a', 'lanes', 'ring', 1, 1, '2100-01-01 00:00:00.000')")
+    for id, worker, journal in ((1, "a/0", None), (2, "b/0", None), (3, "b/1", 7), (4, "a/b/12", None), (5, "a1/0", None)):
+        query(box, insert, id, worker, journal, f"i{id}")
+    query(box, insert, 6, "a/1", None, None)
+    query(box, "UPDATE outbox_consumed SET consumed_at = '2000-01-01 00:00:00.000' WHERE id = 6")  # in an earlier life
+    for verb in (["list", "--json"], ["show", 1], ["resend", "--error", "nothing", "--yes"], ["drop", "--key", "k", "--yes"]):
+        dead(*verb)
+        got = {d["id"]: d for d in listed(dead("list", "--unknown", "--json"))["dead_letters"]}
+        assert sorted(got) == [2, 4, 5, 6] and got[2]["attempts"] == 1
+        assert got[2]["error"] == "consumed by b/0, which ended before the answer"
+        assert query(box, "SELECT id FROM outbox_consumed ORDER BY id") == [(1,), (3,)]
+    dead("drop", "--unknown", "--yes")
+    query(box, "UPDATE outbox_consumed SET worker = 'c/0', journal = NULL")
+    assert dead("drop", "--unknown", "--yes").stdout.endswith("dropped 2 dead letters\n")  # by the command itself
 
 
 def test_progress_on_a_terminal(sluice, box):

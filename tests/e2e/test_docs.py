@@ -19,13 +19,13 @@ def section(heading):
         return f.read().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
 
 
-def block(heading, language):
-    return re.search(rf"^```{language}\n(.*?)^```$", section(heading), re.M | re.S).group(1)
+def block(heading, language, nth=0):
+    return re.findall(rf"^```{language}\n(.*?)^```$", section(heading), re.M | re.S)[nth]
 
 
-def grants():
-    """The statements of the page, without comments."""
-    text = re.sub(r"--.*", "", block("Roles and grants", "sql"))
+def grants(nth=0):
+    """The statements of the page, without comments: the first block is for everybody, the second for at most once."""
+    text = re.sub(r"--.*", "", block("Roles and grants", "sql", nth))
     return [line.strip() for line in text.split(";") if line.strip()]
 
 
@@ -127,9 +127,9 @@ def works(roles):
     return good and not roles.run("viewer", "status", check=False).returncode
 
 
-def single_grants():
+def single_grants(nth=0):
     """Each privilege on each table for each role, one by one."""
-    for statement in grants():
+    for statement in grants(nth):
         privileges, tables, role = re.fullmatch(r"GRANT (.*) ON (.*) TO (\w+)", statement).groups()
         for privilege in privileges.split(", "):
             for table in tables.split(", "):
@@ -146,6 +146,59 @@ def test_grants_are_the_least(roles):
         assert not works(roles), f"{what} is not needed by {role}"
         roles.execute(f"GRANT {what} TO {role}")
     assert works(roles)
+
+
+ONCE = [flags for flags in CLAIMS if "advisory" not in flags]
+
+
+def orphan(url):
+    """What a node that is gone has left behind."""
+    query(url, "INSERT INTO outbox_consumed (id, topic, event_type, payload, content_type, attempts, epoch, worker)"
+               " VALUES (1, 't', '', '', '', 0, 1, 'gone/0')")
+
+
+def once_works(roles):
+    """At most once: a node runs and takes care of what another has left, the viewer is told of it, and so does the
+    operator; sluice doctor sees the same."""
+    good = True
+    for flags in ONCE:
+        query(roles.url, INSERT)
+        orphan(roles.url)
+        done = roles.run("relay", "run", "--sink", "null:", "--drain", "--delivery", "at-most-once", *flags, check=False)
+        good = good and not done.returncode and query(roles.url, "SELECT count(*) FROM outbox_consumed") == [(0,)]
+        query(roles.url, "DELETE FROM outbox_consumed")
+    with open(os.path.join(roles.sluice.cwd, "once.yaml"), "w", encoding="utf-8") as f:
+        f.write("delivery: at-most-once\n")
+    findings = json.loads(roles.run("relay", "doctor", "-c", "once.yaml", "--json", check=False).stdout)["findings"]
+    good = good and [f["state"] for f in findings if f["check"] == "grants"] == ["ok"]
+    orphan(roles.url)
+    query(roles.url, "DELETE FROM outbox_dead")
+    seen = roles.run("viewer", "dead", "list", "--unknown")
+    good = good and "1 messages of nodes that are gone" in seen.stderr and "hint: " in seen.stderr
+    seen = roles.run("operator", "dead", "list", "--unknown", "--json")
+    good = good and not seen.stderr and json.loads(seen.stdout)["matching"] == 1
+    query(roles.url, "DELETE FROM outbox_consumed")
+    return good
+
+
+def test_grants_for_at_most_once(roles):
+    """Enough, and the least. Without them nobody fails who only looks."""
+    for statement in grants():
+        roles.execute(statement)
+    assert not once_works(roles)
+    for role in ("viewer", "operator"):
+        assert "hint: " in roles.run(role, "dead", "list", "--unknown").stderr
+        assert roles.run(role, "dead", "list").stderr == ""
+    for statement in grants(1):
+        roles.execute(statement)
+    assert once_works(roles)
+    for what, role in single_grants(1):
+        roles.execute(f"REVOKE {what} FROM {role}")
+        for statement in grants():  # to take away SELECT takes it from each column, too
+            roles.execute(statement)
+        assert not once_works(roles), f"{what} is not needed by {role}"
+        roles.execute(f"GRANT {what} TO {role}")
+    assert once_works(roles)
 
 
 def test_a_producer_may_be_held_to_some_columns(roles):

@@ -214,15 +214,16 @@ def test_an_invalid_index(sluice, pgbox):
     only(doctor(sluice, pgbox))
 
 
-@pytest.mark.parametrize("strategy", ["lanes", "guard", "advisory", "skip-locked"])
-def test_grants(sluice, server, pgbox, strategy):
+@pytest.mark.parametrize("strategy, delivery", [
+    *((name, "at-least-once") for name in ("lanes", "guard", "advisory", "skip-locked")), ("lanes", "at-most-once")])
+def test_grants(sluice, server, pgbox, strategy, delivery):
     """All that is missing is named, is enough for a node, and what is taken away again is named again."""
     role = "Relay-" + pgbox.rpartition("/")[2] + strategy
     query(pgbox, f'CREATE ROLE "{role}" LOGIN')
     query(pgbox, f'GRANT pg_read_all_stats TO "{role}"')
     url = pgbox.replace("postgres@", role + "@")
     with open(os.path.join(sluice.cwd, "s.yaml"), "w", encoding="utf-8") as f:
-        f.write(f"strategy: {strategy}\n")
+        f.write(f"strategy: {strategy}\ndelivery: {delivery}\n")
     flags = ["-c", "s.yaml"]
     checks = doctor(sluice, url, *flags)
     assert one(checks, "schema")["state"] == one(checks, "waiting")["state"] == one(checks, "locks")["state"] == "unknown"

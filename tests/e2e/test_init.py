@@ -623,6 +623,7 @@ GRANT SELECT ON outbox_meta TO {p}_relay;
 GRANT SELECT, INSERT, UPDATE, DELETE ON outbox_keys, outbox_nodes, outbox_claims TO {p}_relay;
 GRANT SELECT, UPDATE ON outbox_lanes TO {p}_relay;
 GRANT SELECT, UPDATE, DELETE ON outbox_idempotency TO {p}_relay;
+GRANT SELECT (idempotency_key) ON outbox_consumed TO {p}_relay;
 GRANT USAGE ON SEQUENCE outbox_epoch TO {p}_relay;
 """
 

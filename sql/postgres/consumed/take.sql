@@ -1,12 +1,13 @@
 -- At most once: into the list of what may have been sent, before the first byte leaves. The rows are deleted in the
--- same transaction, in which the claim is ours. An id comes in once.
+-- same transaction, in which the claim is ours. An id comes in once. attempts: those
+-- before this one.
 -- in:  id int8[], epoch int8[], worker text, journal int8,
---      opened_by int8, position int8
+--      opened_by int8, position int8, attempts int8[]
 -- out: none
 INSERT INTO sluice_outbox_consumed (id, topic, entity_key, event_type, payload, content_type, headers,
                                     idempotency_key, created_at, attempts, epoch, worker, journal, opened_by, position)
 SELECT o.id, o.topic, o.entity_key, o.event_type, o.payload, o.content_type, o.headers,
-       o.idempotency_key, o.created_at, coalesce(o.attempts, 0), u.epoch, $3, nullif($4, 0), $5, $6
+       o.idempotency_key, o.created_at, u.attempts, u.epoch, $3, nullif($4, 0), $5, $6
   FROM sluice_outbox o
-  JOIN unnest($1, $2) AS u (id, epoch) ON o.id = u.id
+  JOIN unnest($1, $2, $7) AS u (id, epoch, attempts) ON o.id = u.id
  WHERE o.id = ANY ($1);

@@ -1,6 +1,6 @@
--- What a node of this strategy needs, and whether this role has it; `keeps` is 1 where delivered messages are kept.
--- Tables that are not there are left out.
--- in:  strategy text, keeps int8
+-- What a node of this strategy and this delivery needs, and whether this role has it; `keeps` is 1 where delivered
+-- messages are kept. Tables that are not there are left out.
+-- in:  strategy text, keeps int8, delivery text
 -- out: role text, privilege text, object text, granted bool
 WITH needed (privilege, object, only_for) AS (
     VALUES ('select', 'sluice_outbox_meta', ''),
@@ -16,11 +16,13 @@ WITH needed (privilege, object, only_for) AS (
            ('update', 'sluice_outbox_claims', 'guard'), ('delete', 'sluice_outbox_claims', ''),
            ('select', 'sluice_outbox_lanes', ''), ('update', 'sluice_outbox_lanes', ''),
            ('select', 'sluice_outbox_idempotency', ''), ('update', 'sluice_outbox_idempotency', ''),
-           ('delete', 'sluice_outbox_idempotency', '')
+           ('delete', 'sluice_outbox_idempotency', ''), ('insert', 'sluice_outbox', 'at-most-once'),
+           ('select', 'sluice_outbox_consumed', 'at-most-once'), ('insert', 'sluice_outbox_consumed', 'at-most-once'),
+           ('update', 'sluice_outbox_consumed', 'at-most-once'), ('delete', 'sluice_outbox_consumed', 'at-most-once')
 )
 SELECT current_user::text, upper(n.privilege), n.object, has_table_privilege(to_regclass(n.object), n.privilege)
   FROM needed n
- WHERE n.only_for IN ('', $1, CASE WHEN $2 = 1 THEN 'keeps' END) AND to_regclass(n.object) IS NOT NULL
+ WHERE n.only_for IN ('', $1, CASE WHEN $2 = 1 THEN 'keeps' END, $3) AND to_regclass(n.object) IS NOT NULL
 UNION ALL
 -- One column of the dead letters and of what was consumed; what it is called here, is the name of the only member of k.
 SELECT current_user::text, upper('select') || format(' (%I)', c.name), t.name,

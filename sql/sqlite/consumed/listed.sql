@@ -1,7 +1,6 @@
--- What consumed/orphans has made dead letters of, a moment ago and in the same transaction.
+-- What consumed/orphans has made dead letters of, right before this and in the same transaction: the last ones, as many
+-- as it inserted. Not by its condition, which more rows may meet by now.
 -- in:  none
 -- out: none
-DELETE FROM sluice_outbox_consumed AS c
- WHERE c.journal IS NULL
-   AND NOT EXISTS (SELECT 1 FROM sluice_outbox_nodes n
-                    WHERE substr(c.worker, 1, length(n.node) + 1) = n.node || '/' AND n.started_at <= c.consumed_at);
+DELETE FROM sluice_outbox_consumed
+ WHERE id IN (SELECT d.id FROM sluice_outbox_dead d ORDER BY d.dead_id DESC LIMIT changes());

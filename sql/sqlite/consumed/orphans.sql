@@ -1,12 +1,16 @@
--- What was consumed by a node that is gone, or by an earlier life of one that is there, and that no journal knows more
--- of: nobody knows whether it was sent. consumed/listed then takes it out of the list, in the same transaction.
--- in:  none
+-- What was consumed by a node that is gone, by an earlier life of one that is there, or by this worker before it began
+-- anew, and that no journal knows more of: nobody knows whether it was sent. consumed/listed then takes it out of the list,
+-- in the same transaction.
+-- in:  worker text
 -- out: none
 INSERT INTO sluice_outbox_dead (id, topic, entity_key, event_type, payload, content_type, headers,
                                 idempotency_key, created_at, attempts, last_error, epoch, unknown)
 SELECT c.id, c.topic, c.entity_key, c.event_type, c.payload, c.content_type, c.headers,
-       c.idempotency_key, c.created_at, c.attempts + 1, 'consumed by ' || c.worker || ', which ended before the answer', c.epoch, 1
+       c.idempotency_key, c.created_at, c.attempts + 1, 'consumed by ' || c.worker || ', which ended before the answer',
+       c.epoch, 1
   FROM sluice_outbox_consumed c
  WHERE c.journal IS NULL
-   AND NOT EXISTS (SELECT 1 FROM sluice_outbox_nodes n
-                    WHERE substr(c.worker, 1, length(n.node) + 1) = n.node || '/' AND n.started_at <= c.consumed_at);
+   AND (c.worker = ?1
+        OR NOT EXISTS (SELECT 1 FROM sluice_outbox_nodes n
+                        WHERE n.node || '/' = rtrim(c.worker, '0123456789') AND n.started_at <= c.consumed_at
+                          AND n.lives_until > strftime('%Y-%m-%d %H:%M:%f', 'now')));

@@ -1,11 +1,12 @@
 -- At most once: into the list of what may have been sent, before the first byte leaves. The row is deleted in the same
--- transaction, in which the claim is ours. An id comes in once.
+-- transaction, in which the claim is ours. An id comes in once. attempts: those before this
+-- one.
 -- in:  id int8[], epoch int8[], worker text, journal int8,
---      opened_by int8, position int8
+--      opened_by int8, position int8, attempts int8[]
 -- out: none
 INSERT INTO sluice_outbox_consumed (id, topic, entity_key, event_type, payload, content_type, headers,
                                     idempotency_key, created_at, attempts, epoch, worker, journal, opened_by, position)
 SELECT o.id, o.topic, o.entity_key, o.event_type, o.payload, o.content_type, o.headers,
-       o.idempotency_key, o.created_at, ifnull(o.attempts, 0), ?2, ?3, nullif(?4, 0), ?5, ?6
+       o.idempotency_key, o.created_at, ?7, ?2, ?3, nullif(?4, 0), ?5, ?6
   FROM sluice_outbox o
  WHERE o.id = ?1;

@@ -22,7 +22,8 @@ static void add(sl_dead_page *p, int64_t dead_id, const char *key, const char *e
                             text_of("2026-01-02T03:04:05.678Z"),
                             sl_int(INT64_C(312000000)),
                             text_of(error),
-                            sl_int(17) };
+                            sl_int(17),
+                            { .type = SL_T_BOOL, .i = dead_id == 100 || dead_id == 2 } };
     assert_int_equal(sl_dead_page_row(p, cols, &err), SL_OK);
 }
 
@@ -43,12 +44,12 @@ static void a_list_lines_up(void **state)
     p.width = 0; /* whatever the test runs on */
     add(&p, 100, "order:9182", "no\nroute");
     add(&p, 9, NULL, NULL);
-    assert_string_equal(printed(&p),
-                        "  dead_id    id  topic   key         attempts    age  error\n"
-                        "      100  1000  orders  order:9182         3  5m12s  no?route\n"
-                        "        9    90  orders  -                  3  5m12s  -\n"
-                        "\n"
-                        "17 dead letters in table outbox; the newest 2 are shown\n");
+    assert_string_equal(
+        printed(&p), "  dead_id    id  topic   key         attempts    age  sent   error\n"
+                     "      100  1000  orders  order:9182         3  5m12s  maybe  no?route\n"
+                     "        9    90  orders  -                  3  5m12s  -      -\n"
+                     "\n"
+                     "17 dead letters in table outbox; the newest 2 are shown\n");
 }
 
 static void a_narrow_terminal_cuts_the_error(void **state)
@@ -56,7 +57,7 @@ static void a_narrow_terminal_cuts_the_error(void **state)
     (void)state;
     sl_dead_page p = { .table = "outbox", .counts = { 1, 1 } };
     sl_dead_page_begin(&p, false);
-    p.width = 70;
+    p.width = 76;
     add(&p, 1, "k", "0123456789012345678901234567890123456789");
     assert_non_null(strstr(printed(&p), "  0123456789012345678901...\n"));
 }
@@ -96,11 +97,11 @@ static void a_list_as_json(void **state)
                         "[{\"dead_id\":2,\"id\":20,\"topic\":"
                         "\"orders\",\"key\":\"k\\n\",\"type\":\"\",\"attempts\":3,\"died_at\":"
                         "\"2026-01-02T03:04:05.678Z\","
-                        "\"age_seconds\":312.000,\"error\":\"e\",\"payload_bytes\":17},{\"dead_"
-                        "id\":1,\"id\":10,\"topic\":\"orders\","
+                        "\"age_seconds\":312.000,\"error\":\"e\",\"payload_bytes\":17,"
+                        "\"unknown\":true},{\"dead_id\":1,\"id\":10,\"topic\":\"orders\","
                         "\"key\":null,\"type\":\"\",\"attempts\":3,\"died_at\":\"2026-01-02T03:"
                         "04:05.678Z\",\"age_seconds\":312.000,"
-                        "\"error\":null,\"payload_bytes\":17}]}\n");
+                        "\"error\":null,\"payload_bytes\":17,\"unknown\":false}]}\n");
     sl_dead_page_begin(&none, true);
     assert_string_equal(
         printed(&none),
@@ -128,7 +129,8 @@ static const char *shown(sl_row_fn fn, sl_str payload, const char *type)
                             sl_int(1500000),
                             sl_int(3),
                             text_of("why"),
-                            sl_int(9) };
+                            sl_int(9),
+                            { .type = SL_T_BOOL, .i = 1 } };
     assert_int_equal(fn(&out, cols, &err), SL_OK);
     snprintf(text, sizeof text, "%s", sl_buf_text(&out));
     sl_buf_fini(&out);
@@ -151,6 +153,7 @@ static void one_for_people(void **state)
                         "attempts         3\n"
                         "error            why\n"
                         "epoch            9\n"
+                        "sent             maybe\n"
                         "headers          {\"a\":\"1\"}\n"
                         "payload          {\"n\":1}\n");
     assert_non_null(strstr(shown(sl_dead_show_text, SL_STR("a: b\n"), "text/plain"),
@@ -171,7 +174,7 @@ static void one_as_json(void **state)
                         "\"headers\":{\"a\":\"1\"},\"idempotency_key\":\"i\",\"created_at\":"
                         "\"2026-01-02T03:04:05.678Z\",\"died_at\":"
                         "\"2026-01-02T03:04:06.000Z\",\"age_seconds\":1.500,\"attempts\":3,"
-                        "\"error\":\"why\",\"epoch\":9}\n");
+                        "\"error\":\"why\",\"epoch\":9,\"unknown\":true}\n");
     assert_non_null(strstr(shown(sl_dead_show_json, SL_STR("\xff"), "x/y"),
                            "\"content_type\":\"x/y\",\"payload_base64\":\"/w==\",\"headers\""));
 }

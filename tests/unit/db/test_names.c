@@ -103,6 +103,13 @@ static void bad_columns_are_refused(void **state)
         { "topic", LETTERS63 "x", "is not a name" },
         { "topic", "payload", "topic and payload are both 'payload'" },
         { "id", "worker", "id and worker are both 'worker'" },
+        { "entity_key", "head", "'head' (for entity_key) is a column of the side tables" },
+        { "id", "dead_id", "'dead_id' (for id) is a column of the side tables" },
+        { "payload", "unknown", "is a column of the side tables" },
+        { "worker", "journal", "is a column of the side tables" },
+        { "created_at", "consumed_at", "is a column of the side tables" },
+        { "attempts", "position", "is a column of the side tables" },
+        { "epoch", "opened_by", "is a column of the side tables" },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         sl_names n;
