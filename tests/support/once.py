@@ -18,6 +18,7 @@ import contextlib
 import json
 import os
 import random
+import re
 
 import psycopg2
 
@@ -164,6 +165,11 @@ class Run:
         assert got["matching"] == len(got["dead_letters"]), "more are listed than can be shown"
         return {d["id"]: d["error"] for d in got["dead_letters"]}, got["matching"]
 
+    def listed_by_nodes(self):
+        """The rest is listed by `sluice dead`, or by a worker that lost its connection."""
+        logs = "".join(p.stderr() for p in self.sluice.processes)
+        return sum(map(int, re.findall(r"are dead letters now\" messages=(\d+)", logs)))
+
     def out_of_order(self, record):
         last = {}
         for d in record:
@@ -180,7 +186,7 @@ class Run:
         hit = [name for name in self.killed if any(f"consumed by {name}/" in error for error in listed.values())]
         figures = {"messages": len(self.all), "arrived": len(times), "duplicates": len(record) - len(times),
                    "missing": len(missing), "listed": len(listed), "listed and arrived": len(listed.keys() & times.keys()),
-                   "kills": len(self.killed), "kills that left something": len(hit), "restarts": self.restarts,
+                   "listed by nodes": self.listed_by_nodes(), "kills": len(self.killed), "kills that left something": len(hit), "restarts": self.restarts,
                    "misses": self.misses, "torn": len(record.torn)}
         wrong = some("twice", (f"message {id} arrived {n} times" for id, n in times.items() if n > 1))
         wrong += some("missing", (f"message {id} never arrived, and is not listed" for id in sorted(missing - listed.keys())))
