@@ -38,8 +38,8 @@ sl_rc sl_consume_rehearse(sl_db *db, sl_err *err)
 sl_rc sl_consume_rehearse_keep(sl_db *db, sl_err *err)
 {
     int64_t no_id;
-    sl_val in[] = { sl_ints(&no_id, 0), sl_ints(&no_id, 0) };
-    return sl_db_run1(db, "consumed/keep", in, NULL, NULL, NULL, err);
+    sl_val in = sl_ints(&no_id, 0);
+    return sl_db_run1(db, "consumed/keep", &in, NULL, NULL, NULL, err);
 }
 
 sl_rc sl_consume_begin(sl_db *db, const sl_claim_conf *conf, sl_err *err)

@@ -202,11 +202,8 @@ static void add_unknown(plan *p, sl_db *db, const sl_group *g)
 /* Of what was consumed: these verdicts need no claim. */
 static void add_consumed(plan *p, sl_db *db, const sl_groups *g, bool keep)
 {
-    if (keep && g->gone.n) {
-        sl_val *in = add(p, db, "consumed/keep");
-        in[0] = sl_ints(g->gone.ids, g->gone.n);
-        in[1] = sl_ints(g->gone.counts, g->gone.n);
-    }
+    if (keep)
+        add_ids(p, db, "consumed/keep", g->gone.ids, g->gone.n);
     add_ids(p, db, "consumed/sent", g->gone.ids, g->gone.n);
     add_unknown(p, db, &g->left);
 }

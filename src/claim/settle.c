@@ -58,10 +58,8 @@ static void add_bury(plan *p, sl_db *db, const sl_group *g)
 /* Where it is kept, the copy may be what takes it out of the list. */
 static void add_gone(plan *p, sl_db *db, const sl_group *g, bool keep)
 {
-    if (keep) {
+    if (keep)
         add_call(p, db, "consumed/keep", g);
-        p->in[p->used - 1][1] = sl_ints(g->counts, g->n);
-    }
     add_call(p, db, "consumed/sent", g);
     if (keep)
         is_besides(p, g);

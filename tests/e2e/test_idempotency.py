@@ -196,6 +196,9 @@ def test_older_tables_are_registered(sluice, db):
     query(db, "DROP INDEX outbox_ix_idem_dead")
     query(db, "DROP TABLE outbox_idempotency")
     query(db, "DROP INDEX outbox_ix_parked")
+    for column in ("fence", "doubt", "tried"):
+        query(db, f"ALTER TABLE outbox_keys DROP COLUMN {column}")
+    query(db, "ALTER TABLE outbox_dead DROP COLUMN unknown")
     query(db, "UPDATE outbox_meta SET value = '3' WHERE name = 'schema_version'")
     if pg:
         query(db, "DROP FUNCTION outbox_register()")

@@ -10,7 +10,7 @@ import pytest
 
 from checker import read_sink
 from conftest import assert_in_order
-from harness import Gate, is_postgres, query, wait_until
+from harness import Gate, is_postgres, query, too_large, wait_until
 
 LISTED = {"key", "alone", "state", "by_hand", "id", "topic", "behind", "attempts", "since", "age_seconds", "due_seconds",
           "reason"}
@@ -70,7 +70,8 @@ def push(sluice, url, key, *payloads, topic="t"):
 
 def block(sluice, url, *flags):
     """All that waits fails once, and waits for an hour."""
-    sluice.run("run", "--sink", "file:/dev/full", "--drain", "--retry-base", "1h", "--retry-max", "1h", *flags, db=url)
+    with too_large(sluice) as sink:
+        sluice.run("run", "--sink", sink, "--drain", "--retry-base", "1h", "--retry-max", "1h", *flags, db=url)
 
 
 def park_by_policy(url, id):
@@ -588,7 +589,8 @@ def test_other_names(sluice, db, tmp_path):
     sluice.run("init", *names, db=db)
     for payload in ("1", "2", "3"):
         sluice.run("push", *names, "--topic", "t", "--key", "a", payload, db=db)
-    sluice.run("run", *names, "--sink", "file:/dev/full", "--drain", "--retry-base", "1h", "--retry-max", "1h", db=db)
+    with too_large(sluice) as sink:
+        sluice.run("run", *names, "--sink", sink, "--drain", "--retry-base", "1h", "--retry-max", "1h", db=db)
     sluice.run("keys", "park", *names, "--key", "b", "--yes", db=db)
     got = listed(sluice.run("keys", "--json", *names, db=db))
     assert [(k["key"], k["state"]) for k in got["keys"]] == [("a", "blocked"), ("b", "parked")]

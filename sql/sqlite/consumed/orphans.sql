@@ -1,5 +1,5 @@
--- What was consumed by a node that is gone, by an earlier life of one that is there, or by this worker before it began
--- anew, and that no journal knows more of: nobody knows whether it was sent. consumed/listed then takes it out of the list,
+-- What was consumed by a node that is gone, or by an earlier life of one that is there, and that no journal knows more of;
+-- and what this worker has consumed before it began anew, journal or not: nobody knows whether it was sent. consumed/listed then takes it out of the list,
 -- in the same transaction.
 -- in:  worker text
 -- out: none
@@ -9,8 +9,8 @@ SELECT c.id, c.topic, c.entity_key, c.event_type, c.payload, c.content_type, c.h
        c.idempotency_key, c.created_at, c.attempts + 1, 'consumed by ' || c.worker || ', which ended before the answer',
        c.epoch, 1
   FROM sluice_outbox_consumed c
- WHERE c.journal IS NULL
-   AND (c.worker = ?1
-        OR NOT EXISTS (SELECT 1 FROM sluice_outbox_nodes n
-                        WHERE n.node || '/' = rtrim(c.worker, '0123456789') AND n.started_at <= c.consumed_at
-                          AND n.lives_until > strftime('%Y-%m-%d %H:%M:%f', 'now')));
+ WHERE c.worker = ?1
+    OR (c.journal IS NULL
+        AND NOT EXISTS (SELECT 1 FROM sluice_outbox_nodes n
+                         WHERE n.node || '/' = rtrim(c.worker, '0123456789') AND n.started_at <= c.consumed_at
+                           AND n.lives_until > strftime('%Y-%m-%d %H:%M:%f', 'now')));

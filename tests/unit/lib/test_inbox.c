@@ -20,7 +20,7 @@ static sl_err err;
 static int setup(void **state)
 {
     (void)state;
-    bool created;
+    bool created = false;
     testdb_make(&t, dialect, NULL); /* a receiver has no outbox */
     conf = sl_conf_new();
     if (sl_conf_set(conf, "inbox_table", t.inbox, &err) != SL_OK ||
