@@ -30,7 +30,7 @@ static const struct {
       "created_at sent_at attempts epoch" },
     { NULL, "sluice_outbox_consumed",
       "id topic entity_key event_type payload content_type headers idempotency_key created_at "
-      "consumed_at attempts last_error epoch worker journal opened_by position" },
+      "consumed_at attempts last_error epoch worker journal opened_by synced_to" },
     { NULL, "sluice_outbox_keys",
       "entity_key lane head due_at since reason fence doubt tried" },
     { "postgres", "sluice_outbox_claims", "epoch ends_at holder held_by keys" },

@@ -72,7 +72,7 @@ static bool meets_side_column(const char *ours, const char *theirs)
     static const char moved[] = " id topic entity_key event_type payload content_type headers "
                                 "idempotency_key created_at attempts last_error epoch worker ";
     static const char beside[] =
-        " dead_id died_at unknown consumed_at journal opened_by position sent_id sent_at ";
+        " dead_id died_at unknown consumed_at journal opened_by synced_to sent_id sent_at ";
     static const char *const pairs[][2] = {
         { "entity_key", " head due_at since reason fence doubt tried " },
         { "lane", " head due_at since reason fence doubt tried owner " },

@@ -49,11 +49,12 @@ int64_t sl_care_enter(sl_care *c, int64_t max, bool *careful)
     return max;
 }
 
-void sl_care_leave(sl_care *c, bool settled)
+void sl_care_leave(sl_care *c, sl_step next)
 {
     enum { ENOUGH = 10000 }; /* no batch is larger */
     int64_t steps = c->steps;
-    if (settled) /* an alarm that comes meanwhile stays */
-        atomic_compare_exchange_strong(&c->steps, &steps, 2 * steps > ENOUGH ? 0 : 2 * steps);
+    int64_t more = next == SL_STEP_SINGLE ? 1 : 2 * steps > ENOUGH ? 0 : 2 * steps;
+    if (next != SL_STEP_STAY) /* an alarm that comes meanwhile stays */
+        atomic_compare_exchange_strong(&c->steps, &steps, more);
     pthread_mutex_unlock(&c->turn);
 }

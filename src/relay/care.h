@@ -23,7 +23,14 @@ void sl_care_alarm(sl_care *c);
 /* Before a turn of at most `max` messages: how many it may take. *careful: it is alone, has to count first,
  * and to say how it ended. */
 int64_t sl_care_enter(sl_care *c, int64_t max, bool *careful);
-void sl_care_leave(sl_care *c,
-                   bool settled); /* only if careful; `settled`: some were, and all is well */
+
+/* Only if careful. */
+typedef enum sl_step {
+    SL_STEP_STAY,   /* nothing was there, or it failed */
+    SL_STEP_LARGER, /* all is well */
+    SL_STEP_SINGLE  /* the same, but some were tried before: the next one is alone, too */
+} sl_step;
+
+void sl_care_leave(sl_care *c, sl_step next);
 
 #endif

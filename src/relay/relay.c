@@ -296,7 +296,9 @@ sl_rc sl_relay_turn(sl_relay *r, sl_err *err)
     max = sl_care_enter(r->care, max, &careful);
     sl_rc rc = turn(r, max, careful, &settled, err);
     if (careful)
-        sl_care_leave(r->care, settled);
+        sl_care_leave(r->care, !settled                  ? SL_STEP_STAY
+                               : has_suspects(&r->batch) ? SL_STEP_SINGLE
+                                                         : SL_STEP_LARGER);
     tell_breakers(r);
     return rc;
 }

@@ -230,7 +230,7 @@ def test_killed_at_a_fault_point(sluice, db, recorded, claim, point):
 @every_claim
 def test_killed_again_and_again(sluice, db, fault_points, claim):
     """Every start dies after its first batch was sent: nothing is lost, and all is delivered again,
-    each time in order."""
+    each time in order. A start that knows that another has died is careful, and begins with one message."""
     out = os.path.join(sluice.cwd, "out.jsonl")
     flags = ["--sink", f"file:{out}", "--workers", 1, "--batch", 10, *CLAIMS[claim], "--lease", "1s"]
     sluice.run("init", "--lanes", 1, db=db)
@@ -246,9 +246,11 @@ def test_killed_again_and_again(sluice, db, fault_points, claim):
     sluice.run("run", *flags, "--drain", db=db)
     record = read_sink(out)
     summary = check(messages, record, in_flight=[*messages, *messages], fenced=claim != "transaction", least=10)
-    assert (summary.duplicates, summary.most) == (20, 3)
-    assert [d.id for d in record] == 3 * sorted(messages)
-    assert [d.attempt for d in record] == ([1] * 10 + [2] * 10 + [3] * 10 if claim == "lease" else [1] * 30)
+    again = summary.duplicates - 10  # the second start's; one that follows at once may not know of the death
+    assert again == 1 if claim in LASTING else again in (1, 10)
+    assert [d.id for d in record] == sorted(messages) + sorted(messages)[:again] + sorted(messages)
+    first, others = (3, 2 if again == 1 else 3) if claim == "lease" else (2 if again == 1 else 1, 1)
+    assert [d.attempt for d in record] == [1] * 10 + [2 if claim == "lease" else 1] * again + [first] + [others] * 9
 
 
 # -- Paused for longer than its lease ------------------------------------------------------------

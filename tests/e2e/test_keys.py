@@ -135,7 +135,7 @@ def test_list(sluice, keys, box):
     a, = [k for k in got["keys"] if k["key"] == "a"]
     assert (a["alone"], a["state"], a["by_hand"], a["id"], a["topic"], a["behind"], a["attempts"]) == \
         (False, "blocked", False, first, "t", 2, 1)
-    assert a["due_seconds"] > 600 and "No space left" in a["reason"]
+    assert a["due_seconds"] > 600 and "File too large" in a["reason"]
     b, = [k for k in got["keys"] if k["key"] == "b"]
     assert (b["state"], b["by_hand"], b["id"], b["behind"], b["due_seconds"], b["topic"]) == \
         ("parked", False, second, 0, None, "mails")

@@ -5,7 +5,7 @@
 --      opened_by int8, position int8, attempts int8[]
 -- out: none
 INSERT INTO sluice_outbox_consumed (id, topic, entity_key, event_type, payload, content_type, headers,
-                                    idempotency_key, created_at, attempts, epoch, worker, journal, opened_by, position)
+                                    idempotency_key, created_at, attempts, epoch, worker, journal, opened_by, synced_to)
 SELECT o.id, o.topic, o.entity_key, o.event_type, o.payload, o.content_type, o.headers,
        o.idempotency_key, o.created_at, u.attempts, u.epoch, $3, nullif($4, 0), $5, $6
   FROM sluice_outbox o

@@ -26,7 +26,7 @@ CREATE TABLE IF NOT EXISTS sluice_outbox_consumed (
     worker          text NOT NULL,
     journal         bigint,                -- the journal that knows more; or none was kept
     opened_by       bigint,                -- the session that had it open
-    position        bigint                 -- how far it was synced then
+    synced_to       bigint                 -- how far it was synced then
 ) WITH (autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 -- Idempotency keys that outlive their messages. A key is registered when its message is inserted, in the producer's
 -- transaction, and stays when the row is deleted: so a settle has nothing to write. gone_at is when the message was

@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS sluice_outbox_consumed (
     worker          TEXT NOT NULL,
     journal         INTEGER,               -- the journal that knows more; or none was kept
     opened_by       INTEGER,               -- the session that had it open
-    position        INTEGER                -- how far it was synced then
+    synced_to       INTEGER                -- how far it was synced then
 );
 -- Idempotency keys that outlive their messages. A key is registered when its message is inserted, in the producer's
 -- transaction, and stays when the row is deleted: so a settle has nothing to write. gone_at is when the message was

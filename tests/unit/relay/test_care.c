@@ -22,12 +22,12 @@ static int teardown(void **state)
     return 0;
 }
 
-static int64_t turn(int64_t max, bool settled)
+static int64_t turn(int64_t max, sl_step next)
 {
     bool careful;
     int64_t n = sl_care_enter(care, max, &careful);
     if (careful)
-        sl_care_leave(care, settled);
+        sl_care_leave(care, next);
     return careful ? n : -n;
 }
 
@@ -35,7 +35,7 @@ static void without_an_alarm_all_goes_at_once(void **state)
 {
     (void)state;
     bool careful = true;
-    assert_int_equal(turn(500, true), -500);
+    assert_int_equal(turn(500, SL_STEP_LARGER), -500);
     assert_int_equal(sl_care_enter(NULL, 7, &careful), 7);
     assert_false(careful);
 }
@@ -44,14 +44,16 @@ static void steps_double_when_all_is_well(void **state)
 {
     (void)state;
     sl_care_alarm(care);
-    assert_int_equal(turn(500, true), 1);
-    assert_int_equal(turn(500, true), 2);
-    assert_int_equal(turn(500, false), 4); /* nothing there, or it failed */
-    assert_int_equal(turn(500, true), 4);
-    assert_int_equal(turn(5, true), 5); /* never more than asked for */
-    for (int i = 0; i < 10; i++)
-        (void)turn(500, true);
-    assert_int_equal(turn(500, true), -500);
+    assert_int_equal(turn(500, SL_STEP_LARGER), 1);
+    assert_int_equal(turn(500, SL_STEP_LARGER), 2);
+    assert_int_equal(turn(500, SL_STEP_STAY), 4); /* nothing there, or it failed */
+    assert_int_equal(turn(500, SL_STEP_LARGER), 4);
+    assert_int_equal(turn(5, SL_STEP_LARGER), 5); /* never more than asked for */
+    assert_int_equal(turn(500, SL_STEP_SINGLE), 16);
+    assert_int_equal(turn(500, SL_STEP_SINGLE), 1); /* as long as some were tried before */
+    for (int i = 0; i < 14; i++)
+        (void)turn(500, SL_STEP_LARGER);
+    assert_int_equal(turn(500, SL_STEP_LARGER), -500);
 }
 
 static void another_death_begins_anew(void **state)
@@ -60,11 +62,11 @@ static void another_death_begins_anew(void **state)
     bool careful;
     sl_care_alarm(care);
     for (int i = 0; i < 5; i++)
-        (void)turn(500, true);
+        (void)turn(500, SL_STEP_LARGER);
     assert_int_equal(sl_care_enter(care, 500, &careful), 32);
     sl_care_alarm(care); /* in the middle of a turn */
-    sl_care_leave(care, true);
-    assert_in_range(turn(500, true), 1, 2);
+    sl_care_leave(care, SL_STEP_LARGER);
+    assert_in_range(turn(500, SL_STEP_LARGER), 1, 2);
 }
 
 static _Atomic int inside, most, turns;
@@ -82,7 +84,7 @@ static void *work(void *arg)
             most = now;
         turns++;
         inside--;
-        sl_care_leave(care, false);
+        sl_care_leave(care, SL_STEP_STAY);
     }
     return NULL;
 }
