@@ -108,7 +108,7 @@ static void bad_columns_are_refused(void **state)
         { "payload", "unknown", "is a column of the side tables" },
         { "worker", "journal", "is a column of the side tables" },
         { "created_at", "consumed_at", "is a column of the side tables" },
-        { "attempts", "position", "is a column of the side tables" },
+        { "attempts", "synced_to", "is a column of the side tables" },
         { "epoch", "opened_by", "is a column of the side tables" },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
