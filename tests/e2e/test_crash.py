@@ -10,7 +10,7 @@ import pytest
 
 from checker import check, commit, committed, read_sink
 from conftest import claims_ended, keys_held
-from harness import Gate, all_stopped, is_postgres, query, scaled, wait_until
+from harness import PATIENCE, Gate, all_stopped, is_postgres, query, scaled, wait_until
 
 WORKERS = 4
 
@@ -63,7 +63,7 @@ class Cluster:
         """Each node can be found by its name: in the table, and in the server's list of sessions."""
         url = f"{self.url}?application_name={node}" if is_postgres(self.url) else self.url
         p = self.sluice.start("run", "--node", node, "--sink", f"file:{self.out}", "--workers", WORKERS,
-                              *CLAIMS[self.hold], "--lease", "2s", "--batch", self.batch, "--poll", "50ms", db=url)
+                              *CLAIMS[self.hold], "--lease", f"{2 * PATIENCE:g}s", "--batch", self.batch, "--poll", "50ms", db=url)
         p.node = node
         p.wait_log("node started")
         return p
