@@ -64,6 +64,7 @@ static void where_nothing_may_be_written(void **state)
         bool dropped = setgroups(0, NULL) == 0 && setgid(65534) == 0 && setuid(65534) == 0;
         bool a = sl_jf_open(&fd, path, &err) == SL_OPERATOR && strstr(err.text, "cannot open");
         bool b = sl_jf_open(&fd, other, &err) == SL_OPERATOR && strstr(err.text, "cannot open");
+        free(other);
         _exit(dropped && a && b ? 7 : 1);
     }
     int status;

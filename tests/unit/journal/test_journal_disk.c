@@ -19,7 +19,7 @@ static bool small_disk(void)
     snprintf(options, sizeof options, "size=%d", DISK_BYTES);
     /* Of this process only: it goes with it. */
     return unshare(CLONE_NEWNS) == 0 &&
-           mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) == 0 &&
            mount("none", folder, "tmpfs", 0, options) == 0;
 }
 
