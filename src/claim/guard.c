@@ -41,13 +41,7 @@ static bool holds_any(const sl_batch *b)
 }
 
 /* How the keys of this turn are fenced. */
-typedef struct fencing {
-    sl_val in[2];
-    sl_call fence;
-    sl_ordered_how how;
-} fencing;
-
-static sl_ordered_how *how_of(const guard_claim *c, fencing *f)
+static sl_ordered_how *how_of(const guard_claim *c, sl_fencing *f)
 {
     f->in[0] = sl_texts(c->ours.v, c->ours.count);
     f->in[1] = sl_int(c->epoch);
@@ -67,7 +61,7 @@ static sl_ordered_how *how_of(const guard_claim *c, fencing *f)
 static sl_rc settle(guard_claim *c, const sl_call *done, size_t dones, size_t *lost,
                     sl_err *err)
 {
-    fencing f;
+    sl_fencing f;
     sl_ordered_how *how = how_of(c, &f);
     how->done = done;
     how->dones = dones;
@@ -385,7 +379,7 @@ static sl_rc guard_consume(sl_claim *base, sl_batch *b, const sl_consume_stamp *
                            sl_err *err)
 {
     guard_claim *c = guard_of(base);
-    fencing f;
+    sl_fencing f;
     return sl_ordered_consume(c->keyed.db, how_of(c, &f), b, c->keyed.conf.worker, stamp, err);
 }
 

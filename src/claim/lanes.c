@@ -212,13 +212,7 @@ static sl_rc read_lanes(lanes_claim *c, sl_batch *b, int64_t max, sl_err *err)
 }
 
 /* How the lanes of this turn are fenced. */
-typedef struct fencing {
-    sl_val in[2];
-    sl_call fence;
-    sl_ordered_how how;
-} fencing;
-
-static const sl_ordered_how *how_of(const lanes_claim *c, fencing *f)
+static const sl_ordered_how *how_of(const lanes_claim *c, sl_fencing *f)
 {
     f->in[0] = sl_ints(c->lanes, c->uses.count);
     f->in[1] = sl_ints(c->epochs, c->uses.count);
@@ -236,7 +230,7 @@ static const sl_ordered_how *how_of(const lanes_claim *c, fencing *f)
 
 static sl_rc settle(lanes_claim *c, size_t *lost, sl_err *err)
 {
-    fencing f;
+    sl_fencing f;
     return sl_ordered_settle(c->db, &c->found, how_of(c, &f), lost, err);
 }
 
@@ -429,7 +423,7 @@ static sl_rc lanes_consume(sl_claim *base, sl_batch *b, const sl_consume_stamp *
                            sl_err *err)
 {
     lanes_claim *c = lanes_of(base);
-    fencing f;
+    sl_fencing f;
     return sl_ordered_consume(c->db, how_of(c, &f), b, c->conf.worker, stamp, err);
 }
 

@@ -64,6 +64,13 @@ typedef struct sl_ordered_how {
     int64_t retry_base_ns, retry_max_ns;
 } sl_ordered_how;
 
+/* The same, with room for what it points to. */
+typedef struct sl_fencing {
+    sl_val in[2];
+    sl_call fence;
+    sl_ordered_how how;
+} sl_fencing;
+
 /* Writes every verdict of the batch, and what the turn found; with an empty batch, only that. When a
  * claim was lost, only deletions are written, where the claim on that message still holds. */
 SL_CHECK sl_rc sl_ordered_settle(sl_db *db, sl_ordered *o, const sl_ordered_how *how,

@@ -21,6 +21,8 @@
 #define IDLE_BASE_NS (5 * SL_MS)
 #define DRAIN_MAX_NS (100 * SL_MS)
 #define WAKE_TEST_NS (2 * SL_SEC)
+/* So long after a node has died messages are sent with care, at most. */
+#define CARE_MAX_NS (30 * SL_SEC)
 /* While a sink is down, a worker looks this often whether that is still so. */
 #define WAIT_MAX_NS (100 * SL_MS)
 /* With drain it is given up after so many tries: about two seconds. */
@@ -463,7 +465,7 @@ sl_rc sl_crew_start(sl_crew **out, const sl_settings *settings, sl_sink_maker ma
     crew->log = log;
     crew->kept = rehearse_fd < 0; /* else the rehearsal looks */
     crew->idle = sl_idle_new(crew->count);
-    crew->care = sl_care_new();
+    crew->care = sl_care_new(CARE_MAX_NS);
     crew->unrouted = sl_unrouted_new();
     sl_routes_make(&crew->routes, settings);
     sl_rc rc = crew->idle && sl_stop_init(&crew->ended)

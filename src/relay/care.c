@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "relay/care.h"
 
+#include "core/clock.h"
 #include "core/mem.h"
 
 #include <pthread.h>
@@ -10,12 +11,15 @@
 struct sl_care {
     pthread_mutex_t turn;  /* held for a whole careful turn */
     _Atomic int64_t steps; /* what the next turn may take; 0: no care is needed */
+    int64_t most_ns;
+    _Atomic int64_t until_ns;
 };
 
-sl_care *sl_care_new(void)
+sl_care *sl_care_new(int64_t most_ns)
 {
     sl_care *c = sl_alloc(sizeof *c);
     pthread_mutex_init(&c->turn, NULL);
+    c->most_ns = most_ns;
     return c;
 }
 
@@ -29,6 +33,7 @@ void sl_care_free(sl_care *c)
 
 void sl_care_alarm(sl_care *c)
 {
+    c->until_ns = sl_now_ns() + c->most_ns;
     c->steps = 1;
 }
 
@@ -38,6 +43,8 @@ int64_t sl_care_enter(sl_care *c, int64_t max, bool *careful)
     if (!c || c->steps == 0)
         return max;
     pthread_mutex_lock(&c->turn);
+    if (sl_now_ns() >= c->until_ns)
+        c->steps = 0;
     int64_t steps = c->steps;
     if (steps == 0) {
         pthread_mutex_unlock(&c->turn);

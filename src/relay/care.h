@@ -5,6 +5,8 @@
  * successor go slowly for a while: one worker at a time, one message, then two, four, eight, and each
  * attempt is counted in the database before it is made; and what was tried before goes alone. A message that
  * ends the program then runs out of attempts, and takes hardly any other with it. Otherwise an attempt costs no write.
+ * Messages that were tried before may as well have failed in the ordinary way, and may never end: so the care
+ * ends, at the latest, some time after the last death.
  */
 #ifndef SL_RELAY_CARE_H
 #define SL_RELAY_CARE_H
@@ -14,7 +16,7 @@
 
 typedef struct sl_care sl_care;
 
-sl_care *sl_care_new(void);
+sl_care *sl_care_new(int64_t most_ns); /* so long after the last death */
 void sl_care_free(sl_care *c);
 
 /* Some node has died. From any thread. */

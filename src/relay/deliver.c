@@ -202,7 +202,6 @@ static void send_one(sl_relay *r, sl_msg *m)
     sl_way *w = sl_relay_way(r, m);
     SL_RECORD(SL_REC_SEND, r->worker, m->id, m->key, m->epoch, m->attempt);
     m->handed = true;
-    w->handed++;
     w->flying++;
     w->sink->ops->submit(w->sink, &r->batch, m);
     if (m->verdict != SL_PENDING)

@@ -45,8 +45,10 @@ static void give_up(const sl_policy *p, sl_batch *b, sl_msg *m)
 bool sl_policy_spent(const sl_policy *p, sl_batch *b, sl_msg *m)
 {
     char reason[96];
-    /* One that waited for its time has been put off already. */
-    if (m->attempt <= p->max_attempts || (p->on_failure == SL_BLOCK && m->held))
+    /* To block is to keep trying. Only what was counted beforehand, after a crash, may be what caused it, and is put off;
+     * but not if it has just waited. */
+    if (m->attempt <= p->max_attempts ||
+        (p->on_failure == SL_BLOCK && (m->held || !m->counted)))
         return false;
     snprintf(reason, sizeof reason,
              "%d deliveries were begun, and the program ended before the answer",

@@ -49,16 +49,15 @@ static int64_t begin_ways(sl_relay *r)
     for (size_t i = 0; i < r->way_count; i++) {
         sl_way *w = &r->ways[i];
         w->asked = w->up = w->down = false;
-        w->flying = w->handed = 0;
+        w->flying = 0;
     }
     if (r->way_count != 1)
         return r->batch_max;
     sl_way *w = &r->ways[0];
-    w->asked = true;
-    w->pass = sl_breaker_ask(w->route->breaker, &w->wait_ns);
-    if (w->pass == SL_PASS_NONE)
+    sl_pass pass = sl_way_pass(w);
+    if (pass == SL_PASS_NONE)
         r->wait_ns = w->wait_ns;
-    return w->pass == SL_PASS_ALL ? r->batch_max : w->pass == SL_PASS_ONE ? 1 : 0;
+    return pass == SL_PASS_ALL ? r->batch_max : pass == SL_PASS_ONE ? 1 : 0;
 }
 
 static void tell_breakers(sl_relay *r)

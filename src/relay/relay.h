@@ -30,7 +30,6 @@ typedef struct sl_way {
     int64_t wait_ns; /* of SL_PASS_NONE */
     bool inside;     /* it has one of the route's places */
     size_t flying;   /* handed over, and without a verdict when it was last looked */
-    size_t handed;   /* in this turn */
     bool up, down;   /* the sink has answered; it is out of order */
     char why[160];   /* it is */
 } sl_way;

@@ -187,6 +187,17 @@ def test_failures_under_kills(sluice, db, flaky, ordered, policy, record_propert
     print(text)
 
 
+def test_to_block_is_to_keep_trying(sluice, db, flaky, strategy):
+    """Also when max_attempts are long used up."""
+    f = flaky(db, strategy=strategy, on_failure="block", max_attempts=2)
+    push(sluice, db, [("k", '{"n":1,"fail":5}'), ("k", '{"n":2}')])
+    node = f.start()
+    soon(lambda: count(db) == 0, 20, "delivery", db)
+    node.term()
+    node.wait(status=0)
+    assert sorted(d.attempt for d in f.record()) == [1, 6]
+
+
 # -- A message that ends the program --------------------------------------------------------------
 
 @pytest.mark.parametrize("policy", ["park", "skip"])

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "relay/care.h"
 
+#include "core/clock.h"
+
 #include "unit/unit.h"
 
 #include <pthread.h>
@@ -11,7 +13,7 @@ static sl_care *care;
 static int setup(void **state)
 {
     (void)state;
-    care = sl_care_new();
+    care = sl_care_new(3600 * SL_SEC);
     return 0;
 }
 
@@ -69,6 +71,20 @@ static void another_death_begins_anew(void **state)
     assert_in_range(turn(500, SL_STEP_LARGER), 1, 2);
 }
 
+/* Retries that never end would keep it at one message for ever. */
+static void it_ends_some_time_after_the_last_death(void **state)
+{
+    (void)state;
+    sl_care_free(care);
+    care = sl_care_new(50 * SL_MS);
+    int64_t began_ns = sl_now_ns();
+    sl_care_alarm(care);
+    while (turn(500, SL_STEP_SINGLE) == 1)
+        assert_true(sl_now_ns() - began_ns < 20 * SL_SEC);
+    assert_true(sl_now_ns() - began_ns >= 50 * SL_MS);
+    assert_int_equal(turn(500, SL_STEP_SINGLE), -500);
+}
+
 static _Atomic int inside, most, turns;
 
 static void *work(void *arg)
@@ -109,6 +125,7 @@ int main(void)
         TEST(without_an_alarm_all_goes_at_once),
         TEST(steps_double_when_all_is_well),
         TEST(another_death_begins_anew),
+        TEST(it_ends_some_time_after_the_last_death),
         TEST(only_one_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -151,6 +151,8 @@ static void what_ends_the_program_runs_out_of_attempts(void **state)
     assert_true(spent(SL_PARK, 4));
     assert_int_equal(m->verdict, SL_RETRY);
     assert_true(m->delay_ns == SL_FOREVER);
+    assert_false(spent(SL_BLOCK, 4)); /* it keeps trying */
+    m->counted = true;                /* after a crash */
     assert_true(spent(SL_BLOCK, 4));
     assert_in_range(m->delay_ns, 8 * SL_SEC * 8 / 10, 8 * SL_SEC * 12 / 10);
     m->held = true; /* that time is over */
