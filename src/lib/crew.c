@@ -177,10 +177,12 @@ static sl_rc doze(session *s, worker *w, unsigned *pauses, sl_err *err)
     return rc;
 }
 
-/* With one turn after the other there is no need to be woken. */
+/* With one turn after the other there is no need to be woken. What one worker took in a turn that was not full
+ * was all that it could take: nobody has to help. */
 static sl_rc stay_awake(session *s, worker *w, unsigned turns, sl_err *err)
 {
-    sl_idle_call(w->crew->idle);
+    if (turns > 1 || (int64_t)s->relay.batch.count >= s->relay.batch_max)
+        sl_idle_call(w->crew->idle);
     return turns > 1 ? sl_wake_disarm(&s->wake, s->db, err) : SL_OK;
 }
 

@@ -9,12 +9,18 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+/* The one who watched was woken, and is likely to be back in a moment: so long it is waited for. */
+enum { SHORTLY_MS = 5 };
+
+typedef enum watched { NOBODY, WATCHED, SHORTLY } watched;
+
 struct sl_idle {
-    _Atomic bool watched;
+    _Atomic watched watched;
     size_t count;
     struct bed {
         int bell; /* each has its own, so that each hears it once */
         _Atomic bool taken;
+        _Atomic bool called; /* to help, at once */
     } beds[];
 };
 
@@ -40,41 +46,67 @@ void sl_idle_free(sl_idle *i)
 
 bool sl_idle_watch(sl_idle *i)
 {
-    return !atomic_exchange(&i->watched, true);
+    return atomic_exchange(&i->watched, WATCHED) != WATCHED;
 }
 
 void sl_idle_ring(sl_idle *i)
 {
-    i->watched = false;
-    for (size_t k = 0; k < i->count; k++)
+    i->watched = NOBODY;
+    for (size_t k = 0; k < i->count; k++) {
+        i->beds[k].called = true;
         eventfd_write(i->beds[k].bell, 1);
+    }
+}
+
+/* One of those that sleep. */
+static void wake_one(sl_idle *i, bool to_help)
+{
+    for (size_t k = 0; k < i->count; k++) {
+        struct bed *bed = &i->beds[k];
+        if (!bed->taken || !atomic_exchange(&bed->taken, false))
+            continue;
+        bed->called = to_help;
+        eventfd_write(bed->bell, 1);
+        return;
+    }
 }
 
 void sl_idle_call(sl_idle *i)
 {
-    for (size_t k = 0; k < i->count; k++)
-        if (i->beds[k].taken && atomic_exchange(&i->beds[k].taken, false)) {
-            eventfd_write(i->beds[k].bell, 1);
-            return;
-        }
+    wake_one(i, true);
 }
 
 void sl_idle_hand_over(sl_idle *i)
 {
     i->watched =
-        false; /* before the beds are looked at: whoever lies down after that sees it */
-    sl_idle_call(i);
+        SHORTLY; /* before the beds are looked at: whoever lies down after that sees it */
+    wake_one(i, false);
 }
 
+/* Until the bell rings, for so long at most. */
+static void lie(const struct bed *bed, const sl_stop *stop, int ms)
+{
+    struct pollfd fds[] = { { .fd = bed->bell, .events = POLLIN },
+                            { .fd = stop->fd_soon, .events = POLLIN } };
+    (void)!poll(fds, 2, ms);
+}
+
+/* In bed as long as somebody watches. Who is woken to watch gets up only if the one who did is not back soon. */
 void sl_idle_sleep(sl_idle *i, size_t worker, sl_stop *stop)
 {
     eventfd_t rung;
     struct bed *bed = &i->beds[worker];
-    struct pollfd fds[] = { { .fd = bed->bell, .events = POLLIN },
-                            { .fd = stop->fd_soon, .events = POLLIN } };
-    bed->taken = true;
-    if (i->watched)
-        (void)!poll(fds, 2, -1);
+    do {
+        bed->taken = true;
+        if (i->watched != NOBODY && !bed->called)
+            lie(bed, stop, i->watched == WATCHED ? -1 : SHORTLY_MS);
+        (void)!eventfd_read(bed->bell, &rung);
+        if (i->watched == SHORTLY && !bed->called) {
+            bed->taken = true;
+            lie(bed, stop, SHORTLY_MS);
+        }
+    } while (i->watched == WATCHED && !bed->called && sl_stop_level_of(stop) == SL_GO);
     bed->taken = false;
+    bed->called = false;
     (void)!eventfd_read(bed->bell, &rung);
 }

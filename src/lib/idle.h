@@ -20,12 +20,12 @@ void sl_idle_free(sl_idle *i);
 bool sl_idle_watch(sl_idle *i);
 /* There is something to do, or this worker watches no longer: all look for themselves. */
 void sl_idle_ring(sl_idle *i);
-/* This worker watches no longer; one of those that sleep, if any, looks for itself, and watches if it finds
- * nothing. */
+/* This worker watches no longer. Unless it, or another, is back in a moment, one of those that sleep looks for
+ * itself, and watches if it finds nothing: a message alone is then delivered without disturbing anybody. */
 void sl_idle_hand_over(sl_idle *i);
 /* There may be more than one worker can do: one of those that sleep helps. */
 void sl_idle_call(sl_idle *i);
-/* Sleeps until the bell rings or the stop is asked for; not at all if nobody watches. */
+/* Sleeps until the bell rings for good or the stop is asked for; not at all if nobody watches. */
 void sl_idle_sleep(sl_idle *i, size_t worker, sl_stop *stop);
 
 #endif

@@ -141,6 +141,26 @@ static void the_watch_is_handed_over(void **state)
     assert_true(sl_idle_watch(idlers));
 }
 
+/* It had a message to deliver, and is back: nobody else needs to get up. */
+static void who_is_back_soon_disturbs_nobody(void **state)
+{
+    (void)state;
+    pthread_t threads[WORKERS];
+    int late = 0; /* this thread may itself be kept from coming back */
+    sleep_all(threads);
+    for (int i = 0; i < 200; i++) {
+        int64_t gone_ns = sl_now_ns();
+        sl_idle_hand_over(idlers);
+        assert_true(sl_idle_watch(idlers));
+        late += sl_now_ns() - gone_ns > 2 * SL_MS;
+    }
+    usleep(20000);
+    assert_true(woken <= late);
+    assert_true(woken < WORKERS);
+    sl_idle_ring(idlers);
+    join_all(threads);
+}
+
 static void a_stop_wakes_all(void **state)
 {
     (void)state;
@@ -161,6 +181,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(nobody_sleeps_while_nobody_watches, setup, teardown),
         cmocka_unit_test_setup_teardown(a_call_wakes_one, setup, teardown),
         cmocka_unit_test_setup_teardown(the_watch_is_handed_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_is_back_soon_disturbs_nobody, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stop_wakes_all, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
