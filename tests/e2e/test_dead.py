@@ -191,7 +191,6 @@ def test_show_one_that_is_not_there(dead):
 
 # -- resend ---------------------------------------------------------------------------------------
 
-@pytest.mark.valgrind
 @pytest.mark.threads
 def test_resend(sluice, dead, bury, box, tmp_path):
     """All that the producer wrote comes back, as a message that was never tried."""
@@ -393,7 +392,6 @@ def test_a_producer_comes_in_between(sluice, pgdb):
 
 # -- drop -----------------------------------------------------------------------------------------
 
-@pytest.mark.valgrind
 def test_drop(dead, box):
     bury_many(box, 5)
     assert dead("drop", 2, 4, "--yes").stdout == \

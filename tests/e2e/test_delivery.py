@@ -49,7 +49,6 @@ CLAIMS = [["--strategy", "skip-locked", "--hold", "lease"], ["--strategy", "skip
 every_claim = pytest.mark.parametrize("claim", CLAIMS, ids=lambda flags: flags[-1])
 
 
-@pytest.mark.valgrind
 @pytest.mark.threads
 def test_without_any_setting(sluice, tmp_path):
     """A new user's first minute: SQLite, in the current folder."""
@@ -192,7 +191,6 @@ def test_text_in_a_line_is_text_if_it_says_so(sluice, db):
     assert json.loads(deliver(sluice, db)[0])["payload"] == "a\né"
 
 
-@pytest.mark.valgrind
 def test_plain_sql_is_enough_for_a_producer(sluice, db):
     """The statement of the design, the same in every database."""
     sluice.run("init", db=db)
@@ -219,7 +217,6 @@ def test_text_with_backslashes_by_plain_sql(sluice, db):
     assert f',"payload":{payload},' in deliver(sluice, db)[0]
 
 
-@pytest.mark.valgrind
 def test_all_that_belongs_to_a_message_travels(sluice, db):
     headers = {"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "x": "", "é\"\\": "ü\n\t\u0001"}
     line = {"topic": "orders/eu", "key": "order:1", "type": "OrderPaid", "content_type": "application/cloudevents+json",

@@ -78,7 +78,6 @@ def one(checks, check):
 
 # -- As it should be ---------------------------------------------------------------------------------
 
-@pytest.mark.valgrind
 def test_a_healthy_database(sluice, box):
     checks = doctor(sluice, box, "--deep")
     only(checks)

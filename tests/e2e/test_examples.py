@@ -49,7 +49,6 @@ def dead(db):
     return query(db, "SELECT event_type, attempts, last_error FROM outbox_dead ORDER BY id")
 
 
-@pytest.mark.valgrind
 def test_push_commits_order_and_message_together(sluice, db, push_order):
     sluice.run("init", db=db)
     push_order("9182")
@@ -78,7 +77,6 @@ def test_push_without_tables_says_what_to_do(db, push_order):
 
 
 @pytest.mark.threads
-@pytest.mark.valgrind
 def test_pull_decides_message_by_message(sluice, db, example):
     sluice.run("init", db=db)
     for kind in ("plain", "flaky", "broken"):

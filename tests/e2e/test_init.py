@@ -48,7 +48,6 @@ def tables(url):
 
 # -- Making --------------------------------------------------------------------------------------
 
-@pytest.mark.valgrind
 def test_idempotent(sluice, pg, db):
     assert sluice.run("init", db=db).stdout == "created table outbox (schema version 4, 64 lanes)\n"
     before = catalogue(pg, db)

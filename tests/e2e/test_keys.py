@@ -119,7 +119,6 @@ def delivered(path, key):
 
 # -- list -----------------------------------------------------------------------------------------
 
-@pytest.mark.valgrind
 def test_list(sluice, keys, box):
     assert keys().stdout == keys("list").stdout == "no key of table outbox is blocked or parked\n"
     assert listed(keys("--json")) == {"table": "outbox", "blocked": 0, "parked": 0, "alone": 0, "keys": []}

@@ -120,7 +120,6 @@ class Producer:
 
 # -- Showing -------------------------------------------------------------------------------------
 
-@pytest.mark.valgrind
 def test_shows_who_owns_how_many(sluice, box):
     assert sluice.run("lanes", db=box).stdout == "table outbox has 64 lanes\n\n  node    lanes\n  (free)     64  0-63\n"
     start(sluice, box, "n1")

@@ -51,7 +51,6 @@ def held(url):
     return sorted(by_message + by_key)
 
 
-@pytest.mark.valgrind
 @pytest.mark.threads
 def test_pull_and_ack(sluice, box, strategy, pull):
     messages = commit(box, 5)

@@ -72,7 +72,6 @@ def test_wrong_use(sluice, lite, args, words):
     assert topics(lite) == []
 
 
-@pytest.mark.valgrind
 def test_one(sluice, box):
     assert sluice.run("push", "--topic", "a", "1", db=box).stdout == "pushed 1 message\n"
     assert sluice.run("push", "--quiet", "--topic", "b", "1", db=box).stdout == ""
@@ -134,7 +133,6 @@ def test_a_large_argument_and_a_large_input(sluice, box):
 
 # -- Lines ---------------------------------------------------------------------------------------
 
-@pytest.mark.valgrind
 def test_lines_from_a_file_and_from_standard_input(sluice, box, tmp_path):
     text = lines({**GOOD, "topic": "a"}, {**GOOD, "topic": "b"})
     (tmp_path / "x.jsonl").write_text(text)

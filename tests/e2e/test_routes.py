@@ -67,7 +67,6 @@ def stop(node):
 
 # -- Who goes where ------------------------------------------------------------------------------
 
-@pytest.mark.valgrind
 def test_topics_go_where_their_route_says(sluice, box, conf, place, strategy):
     """By name and by pattern; the first route that wants a message takes it; each key in order in each file."""
     topics = ["orders", "orders.eu", "orders.us", "ordersish", "payments", "a,b", "ä"]

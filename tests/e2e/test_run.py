@@ -116,7 +116,6 @@ LEASE_ENDS = {  # of what is held; an open transaction has no such end
 
 
 @pytest.mark.threads
-@pytest.mark.valgrind
 def test_term_finishes_the_batches_in_hand(sluice, box, out, recorded, strategy):
     sig = signal.SIGINT if strategy == "guard" else signal.SIGTERM
     stuck = Stuck(sluice, box, out, recorded, "--strategy", strategy, "--lease",

@@ -28,7 +28,6 @@ def shown(sluice, *flags, env=None):
 
 # -- Precedence ----------------------------------------------------------------------------------
 
-@pytest.mark.valgrind
 def test_precedence(sluice, conf):
     """Flag over environment over file over DATABASE_URL over default."""
     path = conf("workers: 2\nbatch: 20\nlease: 20s\ndb: sqlite:file.db\n")
@@ -275,7 +274,6 @@ def test_help(sluice):
         assert all(len(line) <= 90 for line in text.splitlines()), command
 
 
-@pytest.mark.valgrind
 def test_version(sluice):
     got = json.loads(sluice.run("version", "--json").stdout)
     assert got["version"].count(".") == 2
@@ -313,7 +311,6 @@ def test_wrong_databases(sluice, url, status, words):
 
 # -- Status --------------------------------------------------------------------------------------
 
-@pytest.mark.valgrind
 def test_status(sluice, db):
     sluice.run("init", "--lanes", 5, db=db)
 

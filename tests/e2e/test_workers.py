@@ -76,7 +76,6 @@ def test_nobody(sluice, box):
     assert (got["nodes"], got["free_lanes"], got["per_second"], got["strategy"]) == (0, 64, 0, None)
 
 
-@pytest.mark.valgrind
 def test_one_node(sluice, box):
     start(sluice, box, "n1", "--workers", 3)
     got = settled(sluice, box, 1)
