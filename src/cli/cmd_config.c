@@ -77,11 +77,13 @@ static void show_text(const sl_cli *cli)
     sl_buf_fini(&value);
 }
 
-static json_t *json_of_map(const sl_opt_map *map)
+static json_t *json_of_map(const sl_opt *o, const sl_opt_map *map)
 {
     json_t *object = json_object();
     for (size_t i = 0; i < map->count; i++)
-        json_object_set_new(object, map->names[i], json_string(map->values[i]));
+        json_object_set_new(
+            object, map->names[i],
+            json_string(sl_opt_is_secret(o, map->names[i]) ? "***" : map->values[i]));
     return object;
 }
 
@@ -105,7 +107,7 @@ static json_t *json_of(const void *base, const sl_opt *o)
     if (o->type == SL_OPT_INT)
         return json_integer(*(const int64_t *)at);
     if (o->type == SL_OPT_MAP)
-        return json_of_map(at);
+        return json_of_map(o, at);
     if (o->type == SL_OPT_LIST)
         return json_of_list(at);
     sl_opt_show(o, base, false, &text);

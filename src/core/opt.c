@@ -391,14 +391,24 @@ static void put_guarded(sl_buf *out, const char *text, const char *ends)
     }
 }
 
-static void show_map(const sl_opt_map *map, sl_buf *out)
+bool sl_opt_is_secret(const sl_opt *o, const char *name)
+{
+    static const char *const words[] = { "password", "secret", "pem", "token", "jaas", "oauthbearer.config" };
+    for (size_t i = 0; o->flags & SL_OPT_SECRET && i < sizeof words / sizeof words[0]; i++)
+        if (strcasestr(name, words[i]))
+            return true;
+    return false;
+}
+
+static void show_map(const sl_opt *o, const sl_opt_map *map, bool reveal, sl_buf *out)
 {
     for (size_t i = 0; i < map->count; i++) {
         if (i > 0)
             sl_buf_putc(out, ',');
         put_guarded(out, map->names[i], "=,");
         sl_buf_putc(out, '=');
-        put_guarded(out, map->values[i], ",");
+        bool masked = !reveal && sl_opt_is_secret(o, map->names[i]);
+        put_guarded(out, masked ? "***" : map->values[i], ",");
     }
 }
 
@@ -518,7 +528,7 @@ void sl_opt_show(const sl_opt *o, const void *base, bool reveal, sl_buf *out)
         show_choice(o, *(const int *)at, out);
         break;
     case SL_OPT_MAP:
-        show_map(at, out);
+        show_map(o, at, reveal, out);
         break;
     case SL_OPT_LIST:
         show_list(at, out);

@@ -86,6 +86,8 @@ const char *sl_opt_map_get(const sl_opt_map *map, const char *name);
 /* The value as text that sl_opt_set takes again; unset text gives an empty string. Unless `reveal`,
  * a secret URL goes through sl_opt_mask, and any other secret becomes "***". */
 void sl_opt_show(const sl_opt *o, const void *base, bool reveal, sl_buf *out);
+/* Of a map that is a secret: may the value of this entry not be shown? */
+bool sl_opt_is_secret(const sl_opt *o, const char *name);
 /* Passwords in URLs and conninfo strings become "***". */
 void sl_opt_mask(const char *text, sl_buf *out);
 

@@ -106,7 +106,7 @@ static sl_rc session_open(session *s, worker *w, int wake_fd, sl_err *err)
         rc = strategy->open(&s->relay.claim, s->db, &conf, err);
     if (rc == SL_OK)
         rc = sl_ways_open(&s->relay.ways, &crew->routes, crew->make, crew->make_ctx, w->name,
-                          err);
+                          crew->log, err);
     if (rc != SL_OK)
         session_close(s);
     return rc;

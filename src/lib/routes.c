@@ -26,6 +26,17 @@ static void make_route(sl_route *r, const sl_route_conf *c)
     };
 }
 
+/* A sink that has no answer has to say so before the claim is over. */
+static sl_sink_conf sink_of(const sl_settings *s, const sl_route_conf *c)
+{
+    return (sl_sink_conf){ .url = c->sink,
+                           .format = c->format,
+                           .target = c->target,
+                           .source = c->source,
+                           .props = { &s->kafka },
+                           .answer_ns = s->lease_ns * 2 / 3 };
+}
+
 void sl_routes_make(sl_routes *r, const sl_settings *s)
 {
     sl_route_conf all = { .sink = s->sink,
@@ -33,14 +44,18 @@ void sl_routes_make(sl_routes *r, const sl_settings *s)
                           .retry_base_ns = s->retry_base_ns,
                           .retry_max_ns = s->retry_max_ns,
                           .max_attempts = s->max_attempts,
-                          .on_failure = s->on_failure };
+                          .on_failure = s->on_failure,
+                          .format = s->format,
+                          .target = s->target,
+                          .source = s->source };
     r->count = s->route_count ? s->route_count : 1;
     r->v = sl_alloc(r->count * sizeof *r->v);
     r->sinks = sl_alloc(r->count * sizeof *r->sinks);
     for (size_t i = 0; i < r->count; i++) {
         sl_route_conf conf = s->route_count ? sl_route_of(s, i) : all;
         make_route(&r->v[i], &conf);
-        r->sinks[i] = conf.sink;
+        r->sinks[i] = sink_of(s, &conf);
+        r->sinks[i].props[1] = s->route_count ? &s->routes[i].kafka : NULL;
     }
 }
 
@@ -49,19 +64,21 @@ void sl_routes_fini(sl_routes *r)
     for (size_t i = 0; i < r->count; i++)
         sl_breaker_free(r->v[i].breaker);
     free(r->v);
-    free((void *)r->sinks);
+    free(r->sinks);
     *r = (sl_routes){ 0 };
 }
 
 sl_rc sl_ways_open(sl_way **out, const sl_routes *r, sl_sink_maker make, void *ctx,
-                   const char *worker, sl_err *err)
+                   const char *worker, sl_log *log, sl_err *err)
 {
     sl_way *ways = sl_alloc(r->count * sizeof *ways);
     sl_rc rc = SL_OK;
     for (size_t i = 0; rc == SL_OK && i < r->count; i++) {
+        sl_sink_conf conf = r->sinks[i];
+        conf.worker = worker;
+        conf.log = log;
         ways[i].route = &r->v[i];
-        rc = make(ctx, &ways[i].sink, &(sl_sink_conf){ .url = r->sinks[i], .worker = worker },
-                  err);
+        rc = make(ctx, &ways[i].sink, &conf, err);
     }
     if (rc == SL_OK)
         *out = ways;

@@ -11,7 +11,7 @@ typedef sl_rc (*sl_sink_maker)(void *ctx, sl_sink **out, const sl_sink_conf *con
 
 typedef struct sl_routes {
     sl_route *v;
-    const char **sinks; /* their URLs */
+    sl_sink_conf *sinks; /* without the worker */
     size_t count;
 } sl_routes;
 
@@ -21,7 +21,7 @@ void sl_routes_fini(sl_routes *r);
 
 /* The ways of one worker, each with a sink of its own. */
 SL_CHECK sl_rc sl_ways_open(sl_way **out, const sl_routes *r, sl_sink_maker make, void *ctx,
-                            const char *worker, sl_err *err);
+                            const char *worker, sl_log *log, sl_err *err);
 void sl_ways_close(sl_way *ways, size_t count);
 
 #endif

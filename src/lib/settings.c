@@ -37,7 +37,19 @@ const sl_opt sl_settings_table[] = {
       86400 * SL_SEC, SL_FOR_DB, "TIME",
       "A statement without an answer for this long counts as a lost connection." },
     { "sink", SL_OPT_TEXT, AT(sink), NULL, 1, 0, SL_OPT_SECRET | SL_FOR_RUN, "URL",
-      "Where messages go: file:PATH, stdout: or null:. With several, see routes." },
+      "Where messages go: kafka://HOST:PORT, file:PATH, stdout: or null:. With several, see "
+      "routes." },
+    { "target", SL_OPT_TEXT, AT(target), NULL, 1, 0, SL_FOR_RUN, "TEXT",
+      "Kafka's topic for a message: a name, or one with {topic} and {type} of the message in "
+      "it. Without it, the message's topic." },
+    { "format", SL_OPT_TEXT, AT(format), NULL, 1, 0, SL_FOR_RUN, "NAME",
+      "What Kafka gets of a message: raw (the payload, and headers), plain (only the "
+      "producer's headers), cloudevents, cloudevents-json, json or protobuf. Without it, raw." },
+    { "source", SL_OPT_TEXT, AT(source), NULL, 1, 0, SL_FOR_RUN, "URI",
+      "The attribute `source` of CloudEvents. Without it, sluice." },
+    { "kafka", SL_OPT_MAP, AT(kafka), NULL, 0, 0, SL_OPT_SECRET | SL_FOR_RUN, "NAME=VALUE,...",
+      "Properties of librdkafka by their own names, as linger.ms=5,compression.type=zstd. A "
+      "password may be file:PATH or env:NAME. A route has its own beside them." },
     { "strategy", SL_OPT_TEXT, AT(strategy), "lanes", 1, 0, SL_FOR_RUN | SL_FOR_PULL, "NAME",
       "How workers share the table: lanes, guard or advisory (messages of one key in order, "
       "one at "

@@ -40,6 +40,10 @@ typedef struct sl_route_conf {
     int on_failure;
     int64_t batch;       /* 0: as much as a worker has */
     int64_t concurrency; /* 0: all workers */
+    char *format;
+    char *target;
+    char *source;
+    sl_opt_map kafka; /* beside those of the top level */
 } sl_route_conf;
 
 typedef struct sl_settings {
@@ -52,6 +56,10 @@ typedef struct sl_settings {
     int64_t statement_timeout_ns;
 
     char *sink;
+    char *format;
+    char *target;
+    char *source;
+    sl_opt_map kafka; /* properties of librdkafka */
     char *strategy;
     int assign; /* sl_assign */
     char *static_lanes;

@@ -28,6 +28,11 @@ const sl_opt sl_route_table[] = {
     { "concurrency", SL_OPT_INT, AT(concurrency), NULL, 1, 256, 0, "N",
       "Workers of a node that may use the sink at once; the others wait for a place. Without "
       "it, all." },
+    { .name = "target", .offset = AT(target), .flags = SL_ROUTE_SHARED },
+    { .name = "format", .offset = AT(format), .flags = SL_ROUTE_SHARED },
+    { .name = "source", .offset = AT(source), .flags = SL_ROUTE_SHARED },
+    { "kafka", SL_OPT_MAP, AT(kafka), NULL, 0, 0, SL_OPT_SECRET, "NAME=VALUE,...",
+      "Properties of librdkafka for this route, beside those of the top level." },
     { .name = NULL },
 };
 
@@ -48,6 +53,13 @@ static const sl_opt *top_row(const sl_opt *row)
     return sl_opt_find(sl_settings_table, row->name);
 }
 
+static size_t bytes_of(const sl_opt *o)
+{
+    return o->type == SL_OPT_CHOICE ? sizeof(int)
+           : o->type == SL_OPT_TEXT ? sizeof(char *)
+                                    : sizeof(int64_t);
+}
+
 sl_route_conf sl_route_of(const sl_settings *s, size_t i)
 {
     sl_route_conf c = s->routes[i];
@@ -55,8 +67,7 @@ sl_route_conf sl_route_of(const sl_settings *s, size_t i)
         if (!(row->flags & SL_ROUTE_SHARED) || sl_route_given(&c, row))
             continue;
         const sl_opt *top = top_row(row);
-        memcpy((char *)&c + row->offset, (const char *)s + top->offset,
-               top->type == SL_OPT_CHOICE ? sizeof(int) : sizeof(int64_t));
+        memcpy((char *)&c + row->offset, (const char *)s + top->offset, bytes_of(top));
     }
     return c;
 }
@@ -92,7 +103,8 @@ void sl_routes_clear(sl_settings *s)
 {
     for (size_t i = 0; i < s->route_count; i++) {
         free(s->routes[i].where);
-        sl_opt_free(sl_route_table, &s->routes[i]);
+        for (const sl_opt *row = sl_route_table; row->name; row++)
+            sl_opt_free((sl_opt[]){ sl_route_field(row), { .name = NULL } }, &s->routes[i]);
     }
     free(s->routes);
     s->routes = NULL;

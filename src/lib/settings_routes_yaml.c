@@ -67,10 +67,21 @@ static sl_rc fail_unknown(const sl_yaml *y, const yaml_node_t *key, sl_err *err)
     return rc;
 }
 
+static sl_rc set_map(sl_route_conf *c, const sl_opt *row, const sl_yaml *y,
+                     const yaml_node_t *value, sl_err *err)
+{
+    sl_rc rc = sl_route_put(c, row, "", err);
+    return rc == SL_OK ? sl_yaml_map(y, value, row->name,
+                                     (sl_opt_map *)(void *)((char *)c + row->offset), err)
+                       : rc;
+}
+
 static sl_rc set_field(sl_route_conf *c, const sl_opt *row, const sl_yaml *y,
                        const yaml_node_t *value, sl_err *err)
 {
     const sl_sink_ops *ignored;
+    if (row->type == SL_OPT_MAP)
+        return set_map(c, row, y, value, err);
     sl_rc rc = sl_yaml_scalar(y, value, row->name, err);
     if (rc != SL_OK)
         return rc;

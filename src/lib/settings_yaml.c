@@ -30,41 +30,11 @@ static sl_rc fail_unknown(const loader *l, const yaml_node_t *key, sl_err *err)
         l->yaml.path, sl_yaml_line(key), sl_yaml_text(key));
 }
 
-static sl_rc put_entry(loader *l, const sl_opt *o, const yaml_node_pair_t *pair, sl_err *err)
-{
-    sl_opt_map *map = (sl_opt_map *)(void *)((char *)l->settings + o->offset);
-    const yaml_node_t *key = sl_yaml_node(&l->yaml, pair->key);
-    const yaml_node_t *value = sl_yaml_node(&l->yaml, pair->value);
-
-    sl_rc rc = sl_yaml_key(&l->yaml, key, err);
-    if (rc == SL_OK)
-        rc = sl_yaml_scalar(&l->yaml, key, o->name, err);
-    if (rc == SL_OK)
-        rc = sl_yaml_scalar(&l->yaml, value, sl_yaml_text(key), err);
-    if (rc != SL_OK)
-        return rc;
-    if (sl_opt_map_get(map, sl_yaml_text(key)))
-        return sl_fail(err, SL_REFUSED, "%s:%zu: %s has '%.80s' twice", l->yaml.path,
-                       sl_yaml_line(key), o->name, sl_yaml_text(key));
-    sl_opt_map_put(map, sl_yaml_text(key), sl_yaml_text(value));
-    return SL_OK;
-}
-
 static sl_rc set_map(loader *l, const sl_opt *o, const yaml_node_t *node, sl_err *err)
 {
-    if (node->type != YAML_MAPPING_NODE)
-        return sl_fail(
-            err, SL_REFUSED,
-            "%s:%zu: %s takes a mapping, not %s\nhint: write its entries as NAME: VALUE "
-            "on indented lines below it",
-            l->yaml.path, sl_yaml_line(node), o->name,
-            sl_yaml_is_null(node) ? "nothing" : sl_yaml_kind(node));
-
+    sl_opt_map *map = (sl_opt_map *)(void *)((char *)l->settings + o->offset);
     sl_rc rc = sl_settings_put(l->settings, o, "", SL_FROM_FILE, err);
-    for (yaml_node_pair_t *p = node->data.mapping.pairs.start;
-         rc == SL_OK && p < node->data.mapping.pairs.top; p++)
-        rc = put_entry(l, o, p, err);
-    return rc;
+    return rc == SL_OK ? sl_yaml_map(&l->yaml, node, o->name, map, err) : rc;
 }
 
 static sl_rc set_scalar(loader *l, const sl_opt *o, const yaml_node_t *node, sl_err *err)

@@ -65,3 +65,40 @@ sl_rc sl_yaml_key(const sl_yaml *y, const yaml_node_t *key, sl_err *err)
                        sl_yaml_line(key));
     return SL_OK;
 }
+
+static sl_rc put_entry(const sl_yaml *y, const char *name, const yaml_node_pair_t *pair,
+                       sl_opt_map *map, sl_err *err)
+{
+    const yaml_node_t *key = sl_yaml_node(y, pair->key);
+    const yaml_node_t *value = sl_yaml_node(y, pair->value);
+
+    sl_rc rc = sl_yaml_key(y, key, err);
+    if (rc == SL_OK)
+        rc = sl_yaml_scalar(y, key, name, err);
+    if (rc == SL_OK)
+        rc = sl_yaml_scalar(y, value, sl_yaml_text(key), err);
+    if (rc != SL_OK)
+        return rc;
+    if (sl_opt_map_get(map, sl_yaml_text(key)))
+        return sl_fail(err, SL_REFUSED, "%s:%zu: %s has '%.80s' twice", y->path,
+                       sl_yaml_line(key), name, sl_yaml_text(key));
+    sl_opt_map_put(map, sl_yaml_text(key), sl_yaml_text(value));
+    return SL_OK;
+}
+
+sl_rc sl_yaml_map(const sl_yaml *y, const yaml_node_t *node, const char *name, sl_opt_map *map,
+                  sl_err *err)
+{
+    if (node->type != YAML_MAPPING_NODE)
+        return sl_fail(
+            err, SL_REFUSED,
+            "%s:%zu: %s takes a mapping, not %s\nhint: write its entries as NAME: VALUE "
+            "on indented lines below it",
+            y->path, sl_yaml_line(node), name,
+            sl_yaml_is_null(node) ? "nothing" : sl_yaml_kind(node));
+    sl_rc rc = SL_OK;
+    for (const yaml_node_pair_t *p = node->data.mapping.pairs.start;
+         rc == SL_OK && p < node->data.mapping.pairs.top; p++)
+        rc = put_entry(y, name, p, map, err);
+    return rc;
+}

@@ -4,6 +4,7 @@
 #define SL_LIB_YAML_NODES_H
 
 #include "core/err.h"
+#include "core/opt.h"
 
 #include <stdbool.h>
 #include <yaml.h>
@@ -25,6 +26,9 @@ SL_CHECK sl_rc sl_yaml_scalar(const sl_yaml *y, const yaml_node_t *node, const c
                               sl_err *err);
 /* A key must be text, and no merge: "<<" would look as if it had worked. */
 SL_CHECK sl_rc sl_yaml_key(const sl_yaml *y, const yaml_node_t *key, sl_err *err);
+/* A mapping of single values, for the setting of that name. */
+SL_CHECK sl_rc sl_yaml_map(const sl_yaml *y, const yaml_node_t *node, const char *name,
+                           sl_opt_map *map, sl_err *err);
 /* Puts FILE:LINE before what err says. */
 sl_rc sl_yaml_fail_at(const sl_yaml *y, const yaml_node_t *node, sl_err *err);
 

@@ -133,6 +133,13 @@ static void see(sl_relay *r)
 
 /* ---- Order ---- */
 
+/* Handed over behind the one before it, this one arrives after it, or not at all. */
+static bool follows(const sl_way *w, const sl_msg *before, const sl_msg *m)
+{
+    return before->handed && before->route == m->route && w->sink->ops->in_order &&
+           (!w->sink->ops->follows || w->sink->ops->follows(w->sink, before, m));
+}
+
 /* May a message go, as far as those of its key before it are concerned? After one that the key waits for
  * none goes; after one without a verdict only if they go the same way and the sink keeps the order. */
 static turn_of order_of(sl_relay *r, size_t i)
@@ -146,8 +153,7 @@ static turn_of order_of(sl_relay *r, size_t i)
     r->at = sl_keymap_at(&r->last, m->key); /* its index and one; 0: none */
     const sl_msg *before = *r->at ? &r->batch.msgs[*r->at - 1] : NULL;
     const sl_way *w = before ? sl_relay_way(r, before) : NULL;
-    if (before && before->verdict == SL_PENDING &&
-        !(before->handed && before->route == m->route && w->sink->ops->in_order))
+    if (before && before->verdict == SL_PENDING && !follows(w, before, m))
         return LATER;
     if (!before || before->verdict == SL_PENDING)
         return GO;

@@ -14,7 +14,8 @@
  *
  * Messages of one key come in their order. A sink that is `in_order` delivers what it was handed
  * in that order, and once it has failed with one, with all it still has: it is handed the next of a
- * key at once. Any other gets it when the one before has its verdict.
+ * key at once, if it does not say that this one does not `follow` the one before. Any other gets it
+ * when the one before has its verdict.
  *
  * A sink sees no database.
  */
@@ -23,10 +24,19 @@
 
 #include "core/batch.h"
 #include "core/err.h"
+#include "core/log.h"
+#include "core/opt.h"
 
 typedef struct sl_sink_conf {
     const char *url;    /* "file:out.jsonl?sync=off" */
     const char *worker; /* "node/3": travels with each message */
+    /* From here on only what sinks use that are told so by `terms`; 0 or NULL: as the sink likes it. */
+    const char *format;         /* "raw", see format/encode.h */
+    const char *target;         /* the other side's topic: fixed, or with {topic} and {type} */
+    const char *source;         /* of CloudEvents */
+    const sl_opt_map *props[2]; /* of the library behind it, by their own names; the later counts */
+    int64_t answer_ns;          /* no answer for so long: it is out of order */
+    sl_log *log;                /* or NULL */
 } sl_sink_conf;
 
 typedef struct sl_sink_ops sl_sink_ops;
@@ -39,6 +49,7 @@ struct sl_sink_ops {
     const char *scheme;  /* "file" in file:PATH */
     const char *example; /* "file:PATH" */
     bool in_order;
+    bool terms; /* knows format, target, source and properties */
     const char
         *library; /* NULL, or "librdkafka": what is linked, and its version as it counts */
     int (*library_version)(void);
@@ -46,6 +57,8 @@ struct sl_sink_ops {
     void (*submit)(sl_sink *s, sl_batch *b, sl_msg *m);
     void (*poll)(sl_sink *s, int64_t timeout_ns);
     void (*recall)(sl_sink *s);
+    /* May m be handed over while the one before it, of the same key, has no verdict? NULL: yes. */
+    bool (*follows)(sl_sink *s, const sl_msg *before, const sl_msg *m);
     void (*close)(sl_sink *s);
 };
 

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sink kafka:, on librdkafka. Each worker has a producer of its own: idempotent, all replicas in sync, in order.
+ *
+ * Either all that is under way is delivered, or from some point on nothing is: librdkafka is told never to give up a
+ * single message by itself (message.timeout.ms 0, enable.gapless.guarantee), since those behind it would overtake it.
+ * When the cluster does not answer, or the relay wants its messages back, everything is purged at once; what had not
+ * been handed to a broker is known not to have arrived, the rest is unknown. Then, and after a fatal error, a new
+ * producer is made: its first request is answered after all that the old one had on its way there.
+ *
+ * A broker refuses a whole request for the sake of one message. Then they come again one at a time, so that it is
+ * known which.
+ *
+ * Reports are fetched on the worker's thread; librdkafka's own threads never come here. It copies each message, so
+ * that nothing of ours is borrowed.
+ */
+#include "core/clock.h"
+#include "core/mem.h"
+#include "format/encode.h"
+#include "sink/kafka_topic.h"
+#include "sink/kafka_verdict.h"
+
+extern const sl_sink_ops sl_sink_kafka;
+
+/* For the brokers to tell whether a topic is there. */
+#define LOOK_MAX_NS (5 * SL_SEC)
+/* A topic that is missing may be about to be made; then its messages are refused. */
+#define GRACE_NS (120 * SL_SEC)
+/* Reports of purged messages come at once, from librdkafka's own threads. */
+#define PURGE_NS (5 * SL_SEC)
+
+enum { WHY_BYTES = 160 };
+
+typedef struct kafka_sink {
+    sl_sink base;
+    sl_kafka_conf conf;
+    sl_encoder *encoder;
+    sl_log *log;
+    rd_kafka_t *rk; /* NULL: to be made */
+    rd_kafka_queue_t *reports;
+    sl_kafka_topics topics;
+    sl_batch *batch;
+    sl_msg **under_way; /* handed over in this turn, some of them settled */
+    size_t count, cap;
+    size_t produced;  /* the first so many of them were; the others wait for room */
+    size_t flying;    /* of these, those without a report */
+    bool failed;      /* one of this turn: nothing more is produced until all are settled */
+    bool spoiled;     /* the producer is to be made anew */
+    bool refused;     /* one of them is, with all that it was sent with */
+    size_t alone;     /* so many messages more go one at a time */
+    int64_t heard_ns; /* the last report, or when the first of those under way was produced */
+    char why[WHY_BYTES];
+} kafka_sink;
+
+static kafka_sink *kafka_of(sl_sink *s)
+{
+    return (kafka_sink *)s;
+}
+
+static void settle(kafka_sink *k, sl_msg *m, sl_verdict v, const char *why)
+{
+    sl_msg_settle(k->batch, m, v, sl_str_of(why));
+}
+
+/* ---- The producer ---- */
+
+static void log_of(const rd_kafka_t *rk, int level, const char *fac, const char *text)
+{
+    const kafka_sink *k = rd_kafka_opaque(rk);
+    sl_log_level as = level <= 3 ? SL_LOG_WARN : level <= 6 ? SL_LOG_INFO : SL_LOG_DEBUG;
+    sl_log_line(k->log, as, "librdkafka", "facility", fac, "error", text, NULL);
+}
+
+static void drop_producer(kafka_sink *k)
+{
+    if (!k->rk)
+        return;
+    sl_kafka_topics_fini(&k->topics);
+    rd_kafka_queue_destroy(k->reports);
+    rd_kafka_destroy(k->rk);
+    k->rk = NULL;
+    k->reports = NULL;
+    k->spoiled = false;
+}
+
+static bool make_producer(kafka_sink *k, sl_err *err)
+{
+    char why[512] = "";
+    rd_kafka_conf_t *conf = rd_kafka_conf_dup(k->conf.rk);
+    rd_kafka_conf_set_opaque(conf, k);
+    rd_kafka_conf_set_log_cb(conf, log_of);
+    rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR);
+    k->rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, why, sizeof why);
+    if (!k->rk) {
+        rd_kafka_conf_destroy(conf);
+        sl_fail(err, SL_REFUSED, "sink kafka: %s", why);
+        return false;
+    }
+    k->reports = rd_kafka_queue_get_main(k->rk);
+    k->topics = (sl_kafka_topics){ .rk = k->rk, .conf = &k->conf, .log = k->log };
+    return true;
+}
+
+/* ---- Reports ---- */
+
+static void note(kafka_sink *k, const char *text)
+{
+    snprintf(k->why, sizeof k->why, "Kafka: %s", text);
+}
+
+/* Once one has failed, those behind it do not go either, until all that is under way has its verdict. */
+static void fail_rest(kafka_sink *k)
+{
+    if (k->failed)
+        return;
+    k->failed = true;
+    rd_kafka_purge(k->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_NON_BLOCKING);
+}
+
+static void topic_is_missing(kafka_sink *k, sl_msg *m, const char *why)
+{
+    sl_kafka_topic *t =
+        sl_kafka_target(&k->topics, m, k->why) ? sl_kafka_topic_of(&k->topics) : NULL;
+    int64_t now_ns = sl_now_ns();
+    if (t) {
+        t->look_ns = 0;
+        t->missing_ns = t->missing_ns ? t->missing_ns : now_ns;
+    }
+    settle(k, m, t && now_ns - t->missing_ns > GRACE_NS ? SL_DEAD : SL_RETRY, why);
+}
+
+/* It is not known which of them is at fault, unless it was alone. */
+static void batch_is_refused(kafka_sink *k, sl_msg *m, const char *why)
+{
+    if (k->alone > 0) {
+        settle(k, m, SL_DEAD, why);
+        return;
+    }
+    settle(k, m, SL_RELEASED, NULL);
+    k->refused = true;
+}
+
+static void report_failure(kafka_sink *k, sl_msg *m, sl_kafka_came came, const char *why)
+{
+    fail_rest(k);
+    switch (came) {
+    case SL_KAFKA_PURGED:
+        settle(k, m, SL_RELEASED, NULL);
+        break;
+    case SL_KAFKA_DOWN:
+        settle(k, m, SL_RELEASED, why);
+        break;
+    case SL_KAFKA_BATCH:
+        batch_is_refused(k, m, why);
+        break;
+    case SL_KAFKA_TOPIC:
+        topic_is_missing(k, m, why);
+        break;
+    case SL_KAFKA_REFUSED:
+        settle(k, m, SL_DEAD, why);
+        break;
+    default:
+        settle(k, m, SL_UNKNOWN, why);
+        break;
+    }
+}
+
+static void report(kafka_sink *k, const rd_kafka_message_t *rkm)
+{
+    sl_msg *m = rkm->_private;
+    sl_kafka_came came = sl_kafka_verdict(rkm->err, rd_kafka_message_status(rkm));
+    char why[WHY_BYTES];
+    k->flying--;
+    k->alone -= k->alone > 0 && came == SL_KAFKA_SENT;
+    if (m->verdict != SL_PENDING)
+        return; /* it was given up */
+    if (came == SL_KAFKA_SENT) {
+        settle(k, m, SL_SENT, NULL);
+        k->why[0] = '\0';
+        return;
+    }
+    snprintf(why, sizeof why, "Kafka: %s", rd_kafka_err2str(rkm->err));
+    report_failure(k, m, came, why);
+}
+
+static void error_event(kafka_sink *k, rd_kafka_event_t *e)
+{
+    char why[512];
+    rd_kafka_resp_err_t err = rd_kafka_event_error(e);
+    if (err != RD_KAFKA_RESP_ERR__FATAL) {
+        note(k, rd_kafka_event_error_string(e)); /* librdkafka goes on by itself */
+        return;
+    }
+    rd_kafka_fatal_error(k->rk, why, sizeof why);
+    note(k, why);
+    k->spoiled = true;
+    fail_rest(k);
+}
+
+/* Handles what there is, waiting for the first for so long. */
+static void fetch(kafka_sink *k, int64_t timeout_ns)
+{
+    int ms = (int)((timeout_ns + SL_MS - 1) / SL_MS);
+    rd_kafka_event_t *e;
+    while ((e = rd_kafka_queue_poll(k->reports, ms))) {
+        const rd_kafka_message_t *rkm;
+        ms = 0;
+        k->heard_ns = rd_kafka_event_type(e) == RD_KAFKA_EVENT_DR ? sl_now_ns() : k->heard_ns;
+        if (rd_kafka_event_type(e) == RD_KAFKA_EVENT_ERROR)
+            error_event(k, e);
+        while ((rkm = rd_kafka_event_message_next(e)))
+            report(k, rkm);
+        rd_kafka_event_destroy(e);
+    }
+}
+
+/* ---- Giving up ---- */
+
+/* Everything under way, now. `why`: the cluster is out of order; NULL: the relay wants it back. */
+static void give_up(kafka_sink *k, const char *why)
+{
+    int64_t until_ns = sl_now_ns() + PURGE_NS;
+    k->failed = true;
+    for (size_t i = k->produced; i < k->count;
+         i++) /* before the reports: they are behind those */
+        if (k->under_way[i]->verdict == SL_PENDING)
+            settle(k, k->under_way[i], SL_RELEASED, why);
+    k->produced = k->count;
+    if (k->flying > 0) {
+        k->spoiled = true;
+        rd_kafka_purge(k->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+    }
+    while (k->flying > 0 && sl_now_ns() < until_ns)
+        fetch(k, 10 * SL_MS);
+    for (size_t i = 0; i < k->count;
+         i++) /* librdkafka owes us reports: they die with the producer */
+        if (k->under_way[i]->verdict == SL_PENDING)
+            settle(k, k->under_way[i], SL_UNKNOWN, why ? why : "Kafka: no report");
+}
+
+/* What was purged for lack of an answer says so: the breaker has to know. */
+static void give_up_down(kafka_sink *k)
+{
+    char why[WHY_BYTES];
+    snprintf(why, sizeof why, "%s", k->why[0] ? k->why : "Kafka: no answer");
+    size_t told = k->produced;
+    give_up(k, why);
+    for (size_t i = 0; i < told; i++) {
+        sl_msg *m = k->under_way[i];
+        if (m->verdict != SL_RELEASED || m->reason.p)
+            continue;
+        sl_msg_unsettle(k->batch, m);
+        settle(k, m, SL_RELEASED, why);
+    }
+}
+
+/* After the last verdict of what was under way. */
+static void end_round(kafka_sink *k)
+{
+    if (k->flying > 0 || k->produced < k->count)
+        return;
+    if (k->refused)
+        k->alone = 2 * k->count; /* they come back soon, among others */
+    k->count = k->produced = 0;
+    k->failed = k->refused = false;
+    if (k->spoiled)
+        drop_producer(k);
+}
+
+/* ---- Producing ---- */
+
+static rd_kafka_headers_t *headers_of(const sl_encoded *e)
+{
+    if (!e->header_count)
+        return NULL;
+    rd_kafka_headers_t *h = rd_kafka_headers_new(e->header_count);
+    for (size_t i = 0; i < e->header_count; i++)
+        rd_kafka_header_add(h, e->headers[i].name.p, (ssize_t)e->headers[i].name.n,
+                            e->headers[i].value.p, (ssize_t)e->headers[i].value.n);
+    return h;
+}
+
+static rd_kafka_resp_err_t produce_encoded(kafka_sink *k, sl_kafka_topic *t, sl_msg *m,
+                                           const sl_encoded *e)
+{
+    rd_kafka_headers_t *headers = headers_of(e);
+    rd_kafka_vu_t vus[7] = {
+        { .vtype = RD_KAFKA_VTYPE_RKT, .u.rkt = t->rkt },
+        { .vtype = RD_KAFKA_VTYPE_PARTITION, .u.i32 = sl_kafka_partition(&k->topics, t, m) },
+        { .vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = { (void *)e->value.p, e->value.n } },
+        { .vtype = RD_KAFKA_VTYPE_KEY, .u.mem = { (void *)m->key.p, m->key.n } },
+        { .vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = m },
+        { .vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY },
+        { .vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = headers },
+    };
+    rd_kafka_error_t *error = rd_kafka_produceva(k->rk, vus, headers ? 7 : 6);
+    if (!error)
+        return RD_KAFKA_RESP_ERR_NO_ERROR;
+    rd_kafka_resp_err_t err = rd_kafka_error_code(error);
+    rd_kafka_error_destroy(error);
+    if (headers)
+        rd_kafka_headers_destroy(headers);
+    return err;
+}
+
+/* A topic that cannot be written to: its messages have their verdict without a try. */
+static bool settle_unready(kafka_sink *k, const sl_kafka_topic *t, sl_msg *m)
+{
+    char why[WHY_BYTES];
+    int64_t now_ns = sl_now_ns();
+    if (!t->err && t->partitions > 0)
+        return false;
+    sl_kafka_came came = sl_kafka_verdict(t->err, RD_KAFKA_MSG_STATUS_NOT_PERSISTED);
+    snprintf(why, sizeof why, "Kafka: topic %.60s: %s", t->name, rd_kafka_err2str(t->err));
+    if (came == SL_KAFKA_TOPIC || t->missing_ns)
+        settle(k, m, t->missing_ns && now_ns - t->missing_ns > GRACE_NS ? SL_DEAD : SL_RETRY,
+               why);
+    else if (came == SL_KAFKA_REFUSED)
+        settle(k, m, SL_DEAD, why);
+    else if (t->partitions > 0)
+        return false; /* it was there a moment ago: producing shows */
+    else
+        settle(k, m, SL_RELEASED, k->why[0] ? k->why : why);
+    return true;
+}
+
+/* It is looked at anew only while nothing is under way, so that no key changes its partition meanwhile. */
+static void look_if_due(kafka_sink *k, sl_kafka_topic *t)
+{
+    int64_t look_ns = k->conf.answer_ns / 2 < LOOK_MAX_NS ? k->conf.answer_ns / 2 : LOOK_MAX_NS;
+    if (sl_now_ns() < t->look_ns || (t->partitions > 0 && k->flying > 0))
+        return;
+    sl_kafka_topic_look(&k->topics, t, look_ns);
+    fetch(k, 0);
+}
+
+typedef enum went { WENT, FULL, SETTLED } went;
+
+static went produce_to(kafka_sink *k, sl_kafka_topic *t, sl_msg *m)
+{
+    sl_encoded e;
+    char why[WHY_BYTES];
+    if (!sl_encode(k->encoder, m, &e, why)) {
+        settle(k, m, SL_DEAD, why);
+        return SETTLED;
+    }
+    rd_kafka_resp_err_t err = produce_encoded(k, t, m, &e);
+    if (!err) {
+        k->heard_ns = k->flying++ ? k->heard_ns : sl_now_ns();
+        return WENT;
+    }
+    if (err == RD_KAFKA_RESP_ERR__QUEUE_FULL)
+        return FULL;
+    snprintf(why, sizeof why, "Kafka: %s", rd_kafka_err2str(err));
+    if (err == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION || err == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC)
+        topic_is_missing(k, m, why);
+    else if (err == RD_KAFKA_RESP_ERR__FATAL) {
+        k->spoiled = true;
+        settle(k, m, SL_RELEASED, NULL);
+    } else
+        settle(k, m, SL_DEAD, why); /* too large, or no message that Kafka could take */
+    return SETTLED;
+}
+
+static went produce(kafka_sink *k, sl_msg *m)
+{
+    char why[WHY_BYTES];
+    if (!sl_kafka_target(&k->topics, m, why)) {
+        settle(k, m, SL_DEAD, why);
+        return SETTLED;
+    }
+    sl_kafka_topic *t = sl_kafka_topic_of(&k->topics);
+    if (!t) {
+        settle(k, m, SL_RELEASED, "Kafka: out of memory");
+        return SETTLED;
+    }
+    look_if_due(k, t);
+    return settle_unready(k, t, m) ? SETTLED : produce_to(k, t, m);
+}
+
+/* As many as there is room for. */
+static void produce_more(kafka_sink *k)
+{
+    while (k->produced < k->count && !k->failed && !(k->alone && k->flying > 0)) {
+        if (produce(k, k->under_way[k->produced]) == FULL)
+            break;
+        k->produced++;
+    }
+    for (; k->failed && k->produced < k->count; k->produced++)
+        settle(k, k->under_way[k->produced], SL_RELEASED, NULL);
+}
+
+/* ---- The sink ---- */
+
+static void kafka_submit(sl_sink *s, sl_batch *b, sl_msg *m)
+{
+    kafka_sink *k = kafka_of(s);
+    sl_err err = { 0 };
+    k->batch = b;
+    if (k->spoiled || k->failed) {
+        end_round(k);
+        if (k->spoiled || k->failed) {
+            settle(k, m, SL_RELEASED, NULL);
+            return;
+        }
+    }
+    if (!k->rk && !make_producer(k, &err)) {
+        settle(k, m, SL_RELEASED, err.text);
+        return;
+    }
+    if (k->count == k->cap) {
+        k->cap = k->cap ? k->cap * 2 : 512;
+        k->under_way = sl_realloc(k->under_way, k->cap * sizeof(sl_msg *));
+    }
+    if (k->count == 0)
+        fetch(k, 0); /* what librdkafka told while there was nothing to do */
+    k->under_way[k->count++] = m;
+    produce_more(k);
+}
+
+static void kafka_poll(sl_sink *s, int64_t timeout_ns)
+{
+    kafka_sink *k = kafka_of(s);
+    if (k->rk && k->count > 0) {
+        if (k->flying > 0)
+            fetch(k, timeout_ns);
+        produce_more(k);
+        if (k->flying > 0 && sl_now_ns() - k->heard_ns > k->conf.answer_ns)
+            give_up_down(k);
+    }
+    end_round(k);
+}
+
+static void kafka_recall(sl_sink *s)
+{
+    kafka_sink *k = kafka_of(s);
+    if (k->rk && k->count > 0)
+        give_up(k, NULL);
+    k->flying = 0;
+    end_round(k);
+}
+
+static bool kafka_follows(sl_sink *s, const sl_msg *before, const sl_msg *m)
+{
+    return sl_kafka_same_target(&kafka_of(s)->conf, before, m);
+}
+
+static void kafka_close(sl_sink *s)
+{
+    kafka_sink *k = kafka_of(s);
+    drop_producer(k);
+    sl_encoder_free(k->encoder);
+    sl_kafka_conf_fini(&k->conf);
+    free(k->under_way);
+    free(k);
+}
+
+/* The brokers need not be there: the breaker deals with that. What librdkafka does not take is said now. */
+static sl_rc kafka_open(sl_sink **out, const sl_sink_conf *conf, sl_err *err)
+{
+    kafka_sink *k = sl_alloc(sizeof *k);
+    k->base.ops = &sl_sink_kafka;
+    k->log = conf->log;
+    sl_rc rc = sl_kafka_conf_read(&k->conf, conf, err);
+    if (rc == SL_OK)
+        rc = sl_encoder_new(&k->encoder,
+                            &(sl_encode_conf){ .format = k->conf.format,
+                                               .source = k->conf.source,
+                                               .ce_prefix = "ce_" },
+                            err);
+    if (rc == SL_OK && !make_producer(k, err))
+        rc = err->rc;
+    if (rc == SL_OK)
+        *out = &k->base;
+    else
+        kafka_close(&k->base);
+    return rc;
+}
+
+const sl_sink_ops sl_sink_kafka = {
+    .scheme = "kafka",
+    .example = "kafka://HOST:PORT",
+    .in_order = true,
+    .terms = true,
+    .library = "librdkafka",
+    .library_version = rd_kafka_version,
+    .open = kafka_open,
+    .submit = kafka_submit,
+    .poll = kafka_poll,
+    .recall = kafka_recall,
+    .follows = kafka_follows,
+    .close = kafka_close,
+};
