@@ -4,11 +4,9 @@
 
 #define PUT(out, literal) sl_buf_put(out, "" literal, sizeof(literal) - 1)
 
-/* printf would take longer than all the rest of a line. */
-static void put_int(sl_buf *out, int64_t v)
+sl_str sl_int_text(char room[SL_INT_BYTES], int64_t v)
 {
-    char digits[20];
-    char *end = digits + sizeof digits;
+    char *end = room + SL_INT_BYTES;
     char *p = end;
     uint64_t left = v < 0 ? -(uint64_t)v : (uint64_t)v;
     do
@@ -16,7 +14,14 @@ static void put_int(sl_buf *out, int64_t v)
     while (left /= 10);
     if (v < 0)
         *--p = '-';
-    sl_buf_put(out, p, (size_t)(end - p));
+    return (sl_str){ p, (size_t)(end - p) };
+}
+
+static void put_int(sl_buf *out, int64_t v)
+{
+    char room[SL_INT_BYTES];
+    sl_str text = sl_int_text(room, v);
+    sl_buf_put(out, text.p, text.n);
 }
 
 /* Valid JSON has line breaks only between tokens, where a space is as good; so the text stays

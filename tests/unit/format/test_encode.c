@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit/format/encoded.h"
+
+static void an_unknown_format_is_refused_with_the_known_ones(void **state)
+{
+    (void)state;
+    sl_encoder *e = NULL;
+    sl_err err = { 0 };
+    sl_encode_conf conf = { .format = "avro" };
+    assert_int_equal(sl_encoder_new(&e, &conf, &err), SL_REFUSED);
+    assert_null(e);
+    assert_ptr_equal(strstr(err.text, "unknown format \"avro\"\nhint: there are raw, plain"),
+                     err.text);
+    conf.format = "plian";
+    assert_int_equal(sl_encoder_new(&e, &conf, &err), SL_REFUSED);
+    assert_non_null(strstr(err.text, "hint: did you mean plain? there are raw, "));
+    conf.format = "";
+    assert_int_equal(sl_encoder_new(&e, &conf, &err), SL_REFUSED);
+}
+
+static void a_source_is_a_uri_reference(void **state)
+{
+    (void)state;
+    const char *bad[] = { "", "my shop", "a\nb", "sch\xc3\xb6n", "<a>", "a\"b", "a\x7f" };
+    sl_encoder *e = NULL;
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        sl_err err = { 0 };
+        sl_encode_conf conf = { .source = bad[i] };
+        assert_int_equal(sl_encoder_new(&e, &conf, &err), SL_REFUSED);
+        assert_non_null(strstr(err.text, "is no URI reference"));
+    }
+    const char *good[] = { NULL, "/shop", "urn:x:1", "https://shop.example/a?b=c%20d#e", "a" };
+    for (size_t i = 0; i < COUNT(good); i++) {
+        sl_encode_conf conf = { .source = good[i] };
+        assert_int_equal(sl_encoder_new(&e, &conf, NULL), SL_OK);
+        sl_encoder_free(e);
+    }
+    sl_encoder_free(NULL);
+}
+
+/* Nothing of one message is left in the next, whatever became of the first. */
+static void an_encoder_is_used_again(void **state)
+{
+    (void)state;
+    sl_encoder *e = encoder_of("raw");
+    sl_msg with = a_message(), bad = a_message(), without = a_message();
+    with.headers = SL_STR("{\"a\":\"b\\n\"}");
+    bad.headers = SL_STR("{\"a\":\"b\",\"c\"}");
+    sl_encoded got;
+    char why[160];
+    for (int i = 0; i < 3; i++) {
+        assert_true(sl_encode(e, &with, &got, why));
+        assert_int_equal(got.header_count, 4);
+        assert_false(sl_encode(e, &bad, &got, why));
+        assert_null(got.value.p);
+        assert_int_equal(got.header_count, 0);
+        assert_true(sl_encode(e, &without, &got, why));
+        assert_int_equal(got.header_count, 3);
+    }
+    sl_encoder_free(e);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_unknown_format_is_refused_with_the_known_ones),
+        cmocka_unit_test(a_source_is_a_uri_reference),
+        cmocka_unit_test(an_encoder_is_used_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
