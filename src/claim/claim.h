@@ -22,7 +22,8 @@
  *            are counted when they have failed. *again: for that the claim has to be settled and taken anew.
  *   consume  moves those that are to be `consumed` out of the table, into the list of what may have been
  *            sent, durably. They stay claimed as far as the order of their keys is concerned. SL_AGAIN: the
- *            claim is lost, and none was. What cannot be claimed any more beside them is released.
+ *            claim is lost, and none was, unless the connection was lost, too: then those that were are listed
+ *            when the worker begins anew. What cannot be claimed any more beside them is released.
  *
  * After any failure the claim is void: close it, and the connection; what was taken comes back
  * by itself.
@@ -85,7 +86,7 @@ struct sl_claim_ops {
     SL_CHECK sl_rc (*count)(sl_claim *c, sl_batch *b, bool *again,
                             sl_err *err); /* NULL: take did */
     SL_CHECK sl_rc (*consume)(sl_claim *c, sl_batch *b, const sl_consume_stamp *stamp,
-                              sl_err *err); /* NULL: it cannot */
+                              sl_err *err);
     void (*close)(sl_claim *c);
 };
 

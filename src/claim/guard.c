@@ -11,8 +11,6 @@
 
 #include <assert.h>
 
-#define EXPIRE_EVERY_NS (60 * SL_SEC)
-
 typedef struct guard_claim {
     sl_claim base;
     sl_keyed keyed;
@@ -25,7 +23,6 @@ typedef struct guard_claim {
     sl_str_list ours; /* the keys that were leased, among those that were locked */
     int64_t counted;  /* so many the last statement found */
     int64_t asked_ns; /* just before the request that gained or renewed the leases */
-    int64_t expire_ns;
 } guard_claim;
 
 extern const sl_claim_ops sl_claim_guard;
@@ -201,22 +198,12 @@ static sl_rc leave_foreign(guard_claim *c, sl_batch *b, sl_err *err)
     return rc;
 }
 
-/* A turn whose keys have no messages any more is looked for by nobody: once a day is over it goes. */
-static sl_rc expire(guard_claim *c, sl_err *err)
-{
-    sl_val turns = sl_int(sl_keyed_turns(&c->keyed));
-    if (sl_now_ns() < c->expire_ns)
-        return SL_OK;
-    c->expire_ns = sl_now_ns() + EXPIRE_EVERY_NS;
-    return sl_db_run1(c->keyed.db, "guard/expire", &turns, NULL, NULL, NULL, err);
-}
-
 static sl_rc guard_take(sl_claim *base, sl_batch *b, int64_t max, sl_err *err)
 {
     guard_claim *c = guard_of(base);
     size_t lost;
     bool locked;
-    sl_rc rc = expire(c, err);
+    sl_rc rc = sl_keyed_expire(&c->keyed, err);
     if (rc != SL_OK)
         return rc;
     c->ours.count = 0;
@@ -430,7 +417,6 @@ static sl_rc guard_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl
     guard_claim *c = sl_alloc(sizeof *c);
     c->base.ops = &sl_claim_guard;
     c->holder = (int64_t)(sl_random() >> 2) | 1;
-    c->expire_ns = sl_now_ns() + EXPIRE_EVERY_NS;
     sl_rc rc = sl_keyed_open(&c->keyed, db, conf, true, err);
     if (rc == SL_OK)
         rc = rehearse(db, err);

@@ -8,6 +8,7 @@
 
 #define DUE_EVERY_NS (100 * SL_MS)
 #define FORGET_EVERY_NS (SL_SEC)
+#define EXPIRE_EVERY_NS (60 * SL_SEC)
 /* Looking from the very beginning may take this part of the time. */
 enum { FORGET_COST = 10 };
 /* A window is a batch, or two where there are other workers, and up to so many times that where those
@@ -206,6 +207,15 @@ sl_rc sl_keyed_lock(sl_keyed *k, int64_t max, bool *locked, sl_err *err)
     return lock_some(k, max, locked, err);
 }
 
+sl_rc sl_keyed_expire(sl_keyed *k, sl_err *err)
+{
+    sl_val turns = sl_int(sl_keyed_turns(k));
+    if (!k->leases || sl_now_ns() < k->expire_ns)
+        return SL_OK;
+    k->expire_ns = sl_now_ns() + EXPIRE_EVERY_NS;
+    return sl_db_run1(k->db, "guard/expire", &turns, NULL, NULL, NULL, err);
+}
+
 /* ---- Reading ---- */
 
 static int64_t per_key(int64_t max)
@@ -272,9 +282,12 @@ static sl_rc rehearse(sl_keyed *k, sl_err *err)
 
 sl_rc sl_keyed_open(sl_keyed *k, sl_db *db, const sl_claim_conf *conf, bool leases, sl_err *err)
 {
-    *k = (sl_keyed){
-        .db = db, .conf = *conf, .leases = leases, .tickets = sl_tickets_new(), .wide = 1
-    };
+    *k = (sl_keyed){ .db = db,
+                     .conf = *conf,
+                     .leases = leases,
+                     .tickets = sl_tickets_new(),
+                     .wide = 1,
+                     .expire_ns = sl_now_ns() + EXPIRE_EVERY_NS };
     sl_rc rc = rehearse(k, err);
     if (rc == SL_OK)
         rc = sl_ordered_rehearse(db, conf->consumes, err);

@@ -35,6 +35,7 @@ typedef struct sl_keyed {
     bool was_due;      /* the last turn served blocked keys */
     int64_t due_ns;    /* when they are looked for again */
     int64_t forget_ns; /* when to look from the very beginning */
+    int64_t expire_ns; /* when to look for turns that nobody else would find */
 } sl_keyed;
 
 SL_CHECK sl_rc sl_keyed_open(sl_keyed *k, sl_db *db, const sl_claim_conf *conf, bool leases,
@@ -43,6 +44,10 @@ void sl_keyed_fini(sl_keyed *k);
 
 /* Begins a transaction and locks. *locked false: there was nothing, and the transaction is over. */
 SL_CHECK sl_rc sl_keyed_lock(sl_keyed *k, int64_t max, bool *locked, sl_err *err);
+
+/* A turn whose keys have no messages any more is looked for by nobody: once a day is over it goes. Looked at now and then,
+ * between two turns. */
+SL_CHECK sl_rc sl_keyed_expire(sl_keyed *k, sl_err *err);
 
 /* No turn that could have one of the keys has an epoch below; to be asked before what looks for turns. */
 int64_t sl_keyed_turns(const sl_keyed *k);

@@ -347,8 +347,8 @@ static sl_rc lost_claim(sl_db *db, sl_err *err)
     return sl_fail(err, SL_AGAIN, "the claim was lost before anything was consumed");
 }
 
-sl_rc sl_ordered_consume(sl_db *db, const sl_ordered_how *how, sl_batch *b, const char *worker,
-                         const sl_consume_stamp *stamp, sl_err *err)
+sl_rc sl_ordered_move(sl_db *db, const sl_ordered_how *how, sl_batch *b, const char *worker,
+                      const sl_consume_stamp *stamp, sl_err *err)
 {
     bool ours;
     sl_group g = { 0 };
@@ -369,7 +369,14 @@ sl_rc sl_ordered_consume(sl_db *db, const sl_ordered_how *how, sl_batch *b, cons
         return rc;
     if (calls[0].affected != (int64_t)g.n || calls[1].affected != (int64_t)g.n)
         return lost_claim(db, err);
-    return sl_db_run1(db, "tx/commit", NULL, NULL, NULL, NULL, err);
+    return SL_OK;
+}
+
+sl_rc sl_ordered_consume(sl_db *db, const sl_ordered_how *how, sl_batch *b, const char *worker,
+                         const sl_consume_stamp *stamp, sl_err *err)
+{
+    sl_rc rc = sl_ordered_move(db, how, b, worker, stamp, err);
+    return rc == SL_OK ? sl_db_run1(db, "tx/commit", NULL, NULL, NULL, NULL, err) : rc;
 }
 
 sl_rc sl_ordered_count(sl_db *db, sl_batch *b, sl_err *err)

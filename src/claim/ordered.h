@@ -80,6 +80,9 @@ SL_CHECK sl_rc sl_ordered_settle(sl_db *db, sl_ordered *o, const sl_ordered_how 
 SL_CHECK sl_rc sl_ordered_consume(sl_db *db, const sl_ordered_how *how, sl_batch *b,
                                   const char *worker, const sl_consume_stamp *stamp,
                                   sl_err *err);
+/* The same, but for the commit: that is for the caller to do. */
+SL_CHECK sl_rc sl_ordered_move(sl_db *db, const sl_ordered_how *how, sl_batch *b,
+                               const char *worker, const sl_consume_stamp *stamp, sl_err *err);
 /* Counts the attempts of all messages, and marks them so. */
 SL_CHECK sl_rc sl_ordered_count(sl_db *db, sl_batch *b, sl_err *err);
 

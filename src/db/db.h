@@ -133,6 +133,8 @@ struct sl_db_ops {
     const char *example; /* "postgresql://user@host/database" */
     const char *library; /* "libpq": what is linked, and its version as that library counts */
     int (*library_version)(void);
+    bool
+        session_locks; /* there are locks that outlive a transaction, and end with the session */
     bool (*accepts)(const char *url);
     SL_CHECK sl_rc (*open)(sl_db **out, const sl_dsn *dsn, sl_err *err);
     /* Wraps a connection that the caller owns; nothing is prepared or left behind on it, and

@@ -394,6 +394,7 @@ const sl_db_ops sl_db_postgres = {
     .example = "postgresql://user@host/database",
     .library = "libpq",
     .library_version = PQlibVersion,
+    .session_locks = true,
     .accepts = pg_accepts,
     .open = pg_open,
     .adopt = pg_adopt,

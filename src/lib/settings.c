@@ -268,19 +268,6 @@ static sl_rc check_journal(const sl_settings *s, sl_err *err)
     return SL_OK;
 }
 
-static sl_rc check_delivery(const sl_settings *s, sl_err *err)
-{
-    if (s->route_count)
-        return sl_routes_check(s, err);
-    if (!s->delivery || sl_claim_named(s->strategy)->consume)
-        return SL_OK;
-    return sl_fail(
-        err, SL_REFUSED,
-        "strategy %s cannot deliver at most once: its claim would end before the send\n"
-        "hint: lanes, guard or skip-locked",
-        s->strategy);
-}
-
 sl_rc sl_settings_check(const sl_settings *s, sl_err *err)
 {
     if (s->retry_base_ns > s->retry_max_ns)
@@ -301,7 +288,7 @@ sl_rc sl_settings_check(const sl_settings *s, sl_err *err)
     if (rc == SL_OK)
         rc = check_strategy(s, err);
     if (rc == SL_OK)
-        rc = check_delivery(s, err);
+        rc = sl_routes_check(s, err);
     if (rc == SL_OK)
         rc = check_journal(s, err);
     return rc == SL_OK ? check_assign(s, err) : rc;

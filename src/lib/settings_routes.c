@@ -5,7 +5,6 @@
  */
 #include "lib/settings_routes.h"
 
-#include "claim/claim.h"
 #include "core/mem.h"
 
 #define AT(member) offsetof(sl_route_conf, member)
@@ -168,12 +167,6 @@ static sl_rc check_route(const sl_settings *s, size_t i, sl_err *err)
                        "%s: retry_base of this route is longer than retry_max\n"
                        "hint: what a route does not say it takes from the top level",
                        c.where);
-    if (c.delivery && !sl_claim_named(s->strategy)->consume)
-        return sl_fail(
-            err, SL_REFUSED,
-            "%s: strategy %s cannot deliver at most once: its claim would end before "
-            "the send\nhint: lanes, guard or skip-locked",
-            c.where, s->strategy);
     return SL_OK;
 }
 

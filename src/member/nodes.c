@@ -60,7 +60,7 @@ static sl_rc other_strategy(const sl_node_row *me, const sl_node_list *all, sl_e
                 (double)all->v[i].left_us / 1e6);
     return sl_fail(
         err, SL_OPERATOR,
-        "keys are still leased by strategy guard, to a pull or to a node that crashed\n"
+        "keys are still leased, to a pull or to a node that crashed\n"
         "hint: settle what was pulled, or wait until the leases end; 'sluice workers' "
         "shows them");
 }

@@ -148,9 +148,6 @@ def test_grants_are_the_least(roles):
     assert works(roles)
 
 
-ONCE = [flags for flags in CLAIMS if "advisory" not in flags]
-
-
 def orphan(url):
     """What a node that is gone has left behind."""
     query(url, "INSERT INTO outbox_consumed (id, topic, event_type, payload, content_type, attempts, epoch, worker)"
@@ -161,7 +158,7 @@ def once_works(roles):
     """At most once: a node runs and takes care of what another has left, the viewer is told of it, and so does the
     operator; sluice doctor sees the same."""
     good = True
-    for flags in ONCE:
+    for flags in CLAIMS:
         query(roles.url, INSERT)
         orphan(roles.url)
         done = roles.run("relay", "run", "--sink", "null:", "--drain", "--delivery", "at-most-once", *flags, check=False)

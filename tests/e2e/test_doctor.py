@@ -214,7 +214,8 @@ def test_an_invalid_index(sluice, pgbox):
 
 
 @pytest.mark.parametrize("strategy, delivery", [
-    *((name, "at-least-once") for name in ("lanes", "guard", "advisory", "skip-locked")), ("lanes", "at-most-once")])
+    *((name, "at-least-once") for name in ("lanes", "guard", "advisory", "skip-locked")), ("lanes", "at-most-once"),
+    ("advisory", "at-most-once")])
 def test_grants(sluice, server, pgbox, strategy, delivery):
     """All that is missing is named, is enough for a node, and what is taken away again is named again."""
     role = "Relay-" + pgbox.rpartition("/")[2] + strategy

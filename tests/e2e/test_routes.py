@@ -253,7 +253,7 @@ def test_each_route_has_its_policy(sluice, box, conf, place, ordered):
     stop(node)
 
 
-@pytest.mark.parametrize("strategy", ["lanes", "guard", "skip-locked"])
+@pytest.mark.parametrize("strategy", ["lanes", "guard", "advisory", "skip-locked"])
 def test_each_route_has_its_delivery(sluice, box, conf, place, strategy):
     """A node is killed with messages of both in hand. Those of one route come again; those of the other never do, and
     are listed."""

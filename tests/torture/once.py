@@ -25,7 +25,7 @@ from servers import Postgres  # noqa: E402
 
 def parse():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--strategy", default="lanes", choices=["lanes", "guard", "skip-locked"])
+    p.add_argument("--strategy", default="lanes", choices=["lanes", "guard", "advisory", "skip-locked"])
     p.add_argument("--messages", type=int, default=200000)
     p.add_argument("--keys", type=int, default=2000)
     p.add_argument("--kills", type=int, default=100)
