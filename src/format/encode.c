@@ -5,6 +5,8 @@
 #include "core/opt.h"
 #include "format/encoder.h"
 
+#include <stdarg.h>
+
 #define DEFAULT_SOURCE "sluice"
 #define DEFAULT_PREFIX "ce_"
 
@@ -87,6 +89,15 @@ void sl_encoder_free(sl_encoder *e)
     free(e->source);
     free(e->ce_prefix);
     free(e);
+}
+
+bool sl_encode_refuse(char *why, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(why, SL_WHY_BYTES, fmt, args);
+    va_end(args);
+    return false;
 }
 
 /* A single huge message does not stay in memory for ever. */

@@ -30,6 +30,9 @@ struct sl_encoder {
     sl_buf value;   /* of a format that makes one */
 };
 
+/* Fills why; false, to be returned. */
+bool sl_encode_refuse(char *why, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
 /* The JSON object of the producer, as headers in its order. False: why. */
 bool sl_headers_take(sl_encoder *e, sl_str json, char *why);
 /* Ours: takes the place of the producer's of that name, in any spelling. The bytes are borrowed. */

@@ -43,6 +43,10 @@ bool sl_is_json_type(sl_str content_type); /* application/json, text/json, anyth
 /* Quoted and escaped; a byte that is not UTF-8 becomes U+FFFD. */
 void sl_json_string(sl_buf *out, sl_str s);
 
+/* Valid JSON, its line breaks made spaces: they stand only between tokens, where a space is as good;
+ * so it stays the same value, and one line. */
+void sl_json_one_line(sl_buf *out, sl_str json);
+
 enum { SL_INT_BYTES = 20 };
 /* Decimal, at the end of `room`: printf would take longer than all the rest of a line. */
 sl_str sl_int_text(char room[SL_INT_BYTES], int64_t v);

@@ -13,21 +13,9 @@
 #include "format/format.h"
 #include "format/json.h"
 
-#include <stdarg.h>
 #include <strings.h>
 
 enum { NAME_MAX_BYTES = 32767, SHOWN_BYTES = 60, FEW = 16 };
-
-static bool refuse(char *why, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static bool refuse(char *why, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(why, SL_WHY_BYTES, fmt, args);
-    va_end(args);
-    return false;
-}
 
 /* As much of a name as an error shows, not cut inside a character. */
 static int shown(sl_str name)
@@ -44,12 +32,13 @@ static bool text_of(sl_encoder *e, sl_str quoted, sl_str *text)
 static bool name_of(sl_encoder *e, sl_str quoted, sl_str *name, char *why)
 {
     if (!text_of(e, quoted, name))
-        return refuse(why, "headers: a name holds half a surrogate pair");
+        return sl_encode_refuse(why, "headers: a name holds half a surrogate pair");
     if (name->n == 0)
-        return refuse(why, "headers: a name is empty");
+        return sl_encode_refuse(why, "headers: a name is empty");
     if (name->n > NAME_MAX_BYTES)
-        return refuse(why, "headers: the name \"%.*s...\" has %zu bytes, more than %d",
-                      shown(*name), name->p, name->n, NAME_MAX_BYTES);
+        return sl_encode_refuse(why,
+                                "headers: the name \"%.*s...\" has %zu bytes, more than %d",
+                                shown(*name), name->p, name->n, NAME_MAX_BYTES);
     return true;
 }
 
@@ -60,8 +49,9 @@ static bool value_of(sl_encoder *e, sl_str name, sl_str json, sl_str *value, cha
     if (json.p[0] == 'n')
         *value = SL_NONE;
     else if (json.p[0] == '"' && !text_of(e, json, value))
-        return refuse(why, "headers: the value of \"%.*s\" holds half a surrogate pair",
-                      shown(name), name.p);
+        return sl_encode_refuse(why,
+                                "headers: the value of \"%.*s\" holds half a surrogate pair",
+                                shown(name), name.p);
     return true;
 }
 
@@ -122,7 +112,8 @@ static bool take(sl_encoder *e, sl_str json, char *why)
 {
     size_t good = sl_utf8_prefix(json);
     if (good < json.n)
-        return refuse(why, "headers are no JSON object: not UTF-8 at byte %zu", good + 1);
+        return sl_encode_refuse(why, "headers are no JSON object: not UTF-8 at byte %zu",
+                                good + 1);
     sl_json j = { .p = json.p, .end = json.p + json.n };
     if (!take_members(e, &j, why))
         return false;
@@ -131,8 +122,8 @@ static bool take(sl_encoder *e, sl_str json, char *why)
     if (!j.why && j.p < j.end)
         j.why = "something follows the object";
     if (j.why)
-        return refuse(why, "headers are no JSON object: %s at byte %zu", j.why,
-                      (size_t)(j.p - json.p) + 1);
+        return sl_encode_refuse(why, "headers are no JSON object: %s at byte %zu", j.why,
+                                (size_t)(j.p - json.p) + 1);
     return true;
 }
 

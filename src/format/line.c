@@ -24,9 +24,7 @@ static void put_int(sl_buf *out, int64_t v)
     sl_buf_put(out, text.p, text.n);
 }
 
-/* Valid JSON has line breaks only between tokens, where a space is as good; so the text stays
- * the same value, and one line. */
-static void put_on_one_line(sl_buf *out, sl_str json)
+void sl_json_one_line(sl_buf *out, sl_str json)
 {
     size_t start = out->n;
     sl_buf_put(out, json.p, json.n);
@@ -52,7 +50,7 @@ void sl_format_payload(sl_buf *out, const sl_msg *m)
     bool json = has_default_type(m) || sl_is_json_type(m->content_type);
     if (json && sl_is_json(m->payload)) {
         PUT(out, "\"payload\":");
-        put_on_one_line(out, m->payload);
+        sl_json_one_line(out, m->payload);
     } else if (sl_is_utf8(m->payload)) {
         PUT(out, "\"payload\":");
         sl_json_string(out, m->payload);
@@ -79,7 +77,7 @@ static void put_headers(sl_buf *out, sl_str headers)
     if (headers.n == 0)
         PUT(out, "{}");
     else if (is_object(headers))
-        put_on_one_line(out, headers);
+        sl_json_one_line(out, headers);
     else
         sl_json_string(out, headers);
 }

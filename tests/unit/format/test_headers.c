@@ -174,7 +174,8 @@ static void any_bytes_are_encoded_or_refused(void **state)
         "{\"a\":\"x\\n\",\"\\ud83d\\ude00\":null,\"b\":[1,{\"c\":-0.5e1}],"
         "\"d\":true,\"a\":\"\\u00e4\xc3\xa4\",\"traceparent\":\"00-0\"}";
     static const char odd[] = "{}[]\":,\\u0dn-1 \n\0\xff\xed\xc3";
-    sl_encoder *encoders[] = { encoder_of("raw"), encoder_of("plain") };
+    sl_encoder *encoders[] = { encoder_of("raw"), encoder_of("cloudevents"),
+                               encoder_of("cloudevents-json"), encoder_of("json") };
     unsigned seed = 1;
     size_t good = 0;
     for (int round = 0; round < 20000; round++) {
