@@ -393,7 +393,8 @@ static void put_guarded(sl_buf *out, const char *text, const char *ends)
 
 bool sl_opt_is_secret(const sl_opt *o, const char *name)
 {
-    static const char *const words[] = { "password", "secret", "pem", "token", "jaas", "oauthbearer.config" };
+    static const char *const words[] = { "password", "secret", "pem",
+                                         "token",    "jaas",   "oauthbearer.config" };
     for (size_t i = 0; o->flags & SL_OPT_SECRET && i < sizeof words / sizeof words[0]; i++)
         if (strcasestr(name, words[i]))
             return true;

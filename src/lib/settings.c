@@ -44,7 +44,8 @@ const sl_opt sl_settings_table[] = {
       "it. Without it, the message's topic." },
     { "format", SL_OPT_TEXT, AT(format), NULL, 1, 0, SL_FOR_RUN, "NAME",
       "What Kafka gets of a message: raw (the payload, and headers), plain (only the "
-      "producer's headers), cloudevents, cloudevents-json, json or protobuf. Without it, raw." },
+      "producer's headers), cloudevents, cloudevents-json, json or protobuf. Without it, "
+      "raw." },
     { "source", SL_OPT_TEXT, AT(source), NULL, 1, 0, SL_FOR_RUN, "URI",
       "The attribute `source` of CloudEvents. Without it, sluice." },
     { "kafka", SL_OPT_MAP, AT(kafka), NULL, 0, 0, SL_OPT_SECRET | SL_FOR_RUN, "NAME=VALUE,...",

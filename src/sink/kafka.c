@@ -67,6 +67,8 @@ static void settle(kafka_sink *k, sl_msg *m, sl_verdict v, const char *why)
 static void log_of(const rd_kafka_t *rk, int level, const char *fac, const char *text)
 {
     const kafka_sink *k = rd_kafka_opaque(rk);
+    if (strstr(text, "enable.gapless.guarantee is experimental"))
+        return; /* for years; it is ours to decide, and tested */
     sl_log_level as = level <= 3 ? SL_LOG_WARN : level <= 6 ? SL_LOG_INFO : SL_LOG_DEBUG;
     sl_log_line(k->log, as, "librdkafka", "facility", fac, "error", text, NULL);
 }

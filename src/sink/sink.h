@@ -31,12 +31,13 @@ typedef struct sl_sink_conf {
     const char *url;    /* "file:out.jsonl?sync=off" */
     const char *worker; /* "node/3": travels with each message */
     /* From here on only what sinks use that are told so by `terms`; 0 or NULL: as the sink likes it. */
-    const char *format;         /* "raw", see format/encode.h */
-    const char *target;         /* the other side's topic: fixed, or with {topic} and {type} */
-    const char *source;         /* of CloudEvents */
-    const sl_opt_map *props[2]; /* of the library behind it, by their own names; the later counts */
-    int64_t answer_ns;          /* no answer for so long: it is out of order */
-    sl_log *log;                /* or NULL */
+    const char *format; /* "raw", see format/encode.h */
+    const char *target; /* the other side's topic: fixed, or with {topic} and {type} */
+    const char *source; /* of CloudEvents */
+    const sl_opt_map
+        *props[2];     /* of the library behind it, by their own names; the later counts */
+    int64_t answer_ns; /* no answer for so long: it is out of order */
+    sl_log *log;       /* or NULL */
 } sl_sink_conf;
 
 typedef struct sl_sink_ops sl_sink_ops;
