@@ -110,7 +110,7 @@ class Client:
 
     def delete(self, topic):
         self._do(self._admin().delete_topics([topic], operation_timeout=30))
-        wait_until(lambda: topic not in self._metadata().topics, 30, f"topic {topic} is gone")
+        wait_until(lambda: not any(topic in view.topics for view in self._views()), 30, f"topic {topic} is gone")
 
     def configs(self, topic):
         """What was set for this topic, as text."""
@@ -130,15 +130,29 @@ class Client:
     def _metadata(self, topic=None):
         return self._admin().list_topics(topic, timeout=30 * PATIENCE)
 
-    def _partitions(self, topic):
+    def _views(self):
+        """The metadata of each broker that answers: one may know what another does not know yet."""
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+        first = self._metadata()
+        yield first
+        for b in first.brokers.values() if len(first.brokers) > 1 else ():
+            try:
+                one = AdminClient({"bootstrap.servers": f"{b.host}:{b.port}", "log_level": 0})
+                yield one.list_topics(timeout=5 * PATIENCE)
+            except KafkaException:
+                pass  # it is on its way out
+
+    def _partitions(self, topic, view=None):
         """By number; none before the topic is known."""
-        return self._metadata().topics[topic].partitions if topic in self._metadata().topics else {}
+        topics = (view or self._metadata()).topics
+        return topics[topic].partitions if topic in topics else {}
 
     def _wait_partitions(self, topic, n):
-        def ready():
-            got = self._partitions(topic)
+        def complete(view):
+            got = self._partitions(topic, view)
             return len(got) == n and all(p.leader >= 0 and not p.error for p in got.values())
-        wait_until(ready, 30, f"{n} partitions of {topic} have a leader")
+        wait_until(lambda: all(map(complete, self._views())), 30, f"{n} partitions of {topic} have a leader")
 
     def partitions(self, topic):
         return len(self._partitions(topic))
