@@ -43,8 +43,8 @@ static sl_rc settle(advisory_claim *c, size_t *lost, sl_err *err)
 
 static sl_rc read_locked(advisory_claim *c, sl_batch *b, int64_t max, sl_err *err)
 {
-    sl_val in[2][2];
-    sl_call calls[3] = { { .stmt = sl_db_stmt(c->keyed.db, "epoch/next") } };
+    sl_val in[3][2];
+    sl_call calls[4] = { { .stmt = sl_db_stmt(c->keyed.db, "epoch/next") } };
     size_t n = 1 + sl_keyed_read(&c->keyed, b, max, calls + 1, in);
     c->in_transaction = true;
     sl_rc rc = c->keyed.db->ops->run(c->keyed.db, calls, n, err);
