@@ -230,3 +230,14 @@ def test_lanes_are_changed(sluice, box, out):
     make_due(box)
     sluice.run(*flags("lanes", out, "--drain"), db=box)
     assert sorted(sent(out)) == list(range(1, 21))
+
+
+def test_another_strategy_takes_them_over(sluice, box, out):
+    """Those that keep order find what another has delayed; skip-locked takes what is due."""
+    push(sluice, box, ("k", LATER), ("k", LATER), ("k", LATER), ("k", LATER))
+    sluice.run(*flags("lanes", out, DELAY, "--drain"), db=box)
+    for id, strategy in ((3, "guard"), (4, "advisory"), (2, "skip-locked"), (1, "lanes")):
+        assert delayed(box) == len(ids(box))
+        make_due(box, f"id = {id}")
+        sluice.run(*flags(strategy, out, "--drain"), db=box)
+    assert sent(out) == [3, 4, 2, 1]

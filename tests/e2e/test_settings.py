@@ -78,7 +78,7 @@ def test_every_setting_in_every_place(sluice, conf):
     defaults = shown(sluice)
     assert set(values) == set(defaults), "a new setting belongs into this list"
     flags = [word for name, value in values.items() for word in ([f"--{name.replace('_', '-')}", value]
-                                                                 if name != "drain" else ["--drain"])]
+                                                                 if value != "true" else [f"--{name.replace('_', '-')}"])]
     env = {f"SLUICE_{name.upper()}": value for name, value in values.items()}
     text = "".join(f"{name}: {json.dumps(value) if name != 'columns' else '{topic: t}'}\n" for name, value in values.items())
     by = {"flag": shown(sluice, *flags), "environment": shown(sluice, env=env), "file": shown(sluice, "-c", conf(text))}
