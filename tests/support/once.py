@@ -231,6 +231,8 @@ class Run:
                 self.say(f"{i + 1} faults, {len(self.all)} messages")
         self.feed(max(portion, self.messages - len(self.all)))
         wait_until(lambda: self.waiting() == 0, 120, "everything is delivered")
+        # A node that is told to stop gives back what it has consumed and not handed over.
+        wait_until(lambda: sum(self.in_flight(name) or 0 for name in self.nodes) == 0, 30, "nothing is in flight")
         self.stop()
         try:
             return self.judge(least)
