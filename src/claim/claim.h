@@ -48,6 +48,7 @@ typedef struct sl_claim_conf {
     int64_t retry_max_ns;
     bool keep;       /* delivered messages */
     bool consumes;   /* some of it is delivered at most once */
+    bool delays;     /* a key does not wait for a scheduled message that was never tried */
     sl_lanes *lanes; /* what the node owns, and until when it is trusted; or NULL */
     int64_t workers; /* that share them */
 } sl_claim_conf;

@@ -14,9 +14,10 @@ enum { NAME_MAX_BYTES = 63, TABLE_MAX_BYTES = 63 - 16 };
 #define INBOX_WORD "sluice_inbox"
 
 const char *const sl_columns[] = {
-    "id",         "topic",           "entity_key", "event_type",   "payload", "content_type",
-    "headers",    "idempotency_key", "created_at", "available_at", "lane",    "attempts",
-    "last_error", "leased_until",    "epoch",      "worker",       "held",    NULL,
+    "id",           "topic",    "entity_key",      "event_type",   "payload",
+    "content_type", "headers",  "idempotency_key", "created_at",   "available_at",
+    "lane",         "attempts", "last_error",      "leased_until", "epoch",
+    "worker",       "held",     "delayed",         NULL,
 };
 
 /* Not isalpha: what a letter is must not depend on the locale of the program around us. */
@@ -97,7 +98,7 @@ static sl_rc check_column(const sl_opt_map *map, size_t i, sl_err *err)
             "columns: '%.60s' is not a column of the outbox\nhint: id, topic, "
             "entity_key, event_type, payload, content_type, headers, idempotency_key, "
             "created_at, available_at, lane, attempts, last_error, leased_until, "
-            "epoch, worker, held",
+            "epoch, worker, held, delayed",
             ours);
     if (!is_identifier(theirs, strlen(theirs), NAME_MAX_BYTES))
         return sl_fail(

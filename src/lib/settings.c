@@ -120,6 +120,10 @@ const sl_opt sl_settings_table[] = {
       SL_OPT_RELOAD | SL_FOR_RUN | SL_FOR_PULL, "TIME",
       "How long delivered messages are kept, for `sluice resend`; 0s: not at all. The same for "
       "all nodes." },
+    { "unordered_delay", SL_OPT_BOOL, AT(unordered_delay), "false", 0, 0,
+      SL_FOR_RUN | SL_FOR_PULL, NULL,
+      "Later messages of a key pass one whose available_at is in the future and that was never "
+      "tried; it comes when it is due. Without this its key waits for it." },
     { "node", SL_OPT_TEXT, AT(node), NULL, 1, 0, SL_FOR_RUN | SL_FOR_PULL, "NAME",
       "This node's name in logs and leases; host name and process id by default." },
     { "drain", SL_OPT_BOOL, AT(drain), "false", 0, 0, SL_FOR_RUN, NULL,

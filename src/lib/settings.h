@@ -78,6 +78,7 @@ typedef struct sl_settings {
     int on_failure; /* sl_on_failure */
     int64_t idempotency_keep_ns;
     int64_t retention_ns; /* 0: delivered messages are not kept */
+    bool unordered_delay;
     char *node;
     bool drain;
 

@@ -72,12 +72,12 @@ def test_every_setting_in_every_place(sluice, conf):
               "statement_timeout": "7s", "sink": "null:", "strategy": "skip-locked", "assign": "static", "static_lanes": "0-3",
               "hold": "transaction", "workers": "9", "batch": "11", "batch_bytes": "3M", "lease": "13s", "wake": "poll",
               "poll": "17ms", "retry_base": "19ms", "retry_max": "23s", "idempotency_keep": "29h", "max_attempts": "31",
-              "on_failure": "park", "delivery": "at-most-once", "journal": "j", "retention": "29m",
+              "on_failure": "park", "delivery": "at-most-once", "journal": "j", "retention": "29m", "unordered_delay": "true",
               "node": "me", "drain": "true", "log_format": "json", "log_level": "debug"}
     defaults = shown(sluice)
     assert set(values) == set(defaults), "a new setting belongs into this list"
     flags = [word for name, value in values.items() for word in ([f"--{name.replace('_', '-')}", value]
-                                                                 if name != "drain" else ["--drain"])]
+                                                                 if value != "true" else [f"--{name.replace('_', '-')}"])]
     env = {f"SLUICE_{name.upper()}": value for name, value in values.items()}
     text = "".join(f"{name}: {json.dumps(value) if name != 'columns' else '{topic: t}'}\n" for name, value in values.items())
     by = {"flag": shown(sluice, *flags), "environment": shown(sluice, env=env), "file": shown(sluice, "-c", conf(text))}

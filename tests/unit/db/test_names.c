@@ -203,7 +203,7 @@ static void every_column_can_be_renamed(void **state)
     sl_names n;
     sl_opt_map map = { 0 };
     testdb_map_all(&map, "x_");
-    assert_int_equal(map.count, 17);
+    assert_int_equal(map.count, 18);
     init(&n, "box", &map);
     for (const char *const *c = sl_columns; *c; c++) {
         char sql[128], want[128];
