@@ -17,6 +17,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "format/encode.h"
+#include "sink/kafka_doctor.h"
 #include "sink/kafka_topic.h"
 #include "sink/kafka_verdict.h"
 
@@ -492,4 +493,5 @@ const sl_sink_ops sl_sink_kafka = {
     .recall = kafka_recall,
     .follows = kafka_follows,
     .close = kafka_close,
+    .describe = sl_kafka_describe,
 };
