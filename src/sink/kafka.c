@@ -469,7 +469,8 @@ static sl_rc kafka_open(sl_sink **out, const sl_sink_conf *conf, sl_err *err)
         rc = sl_encoder_new(&k->encoder,
                             &(sl_encode_conf){ .format = k->conf.format,
                                                .source = k->conf.source,
-                                               .ce_prefix = "ce_" },
+                                               .ce_prefix = "ce_",
+                                               .tombstones = conf->tombstones },
                             err);
     if (rc == SL_OK && !make_producer(k, err))
         rc = err->rc;
