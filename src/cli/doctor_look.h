@@ -13,7 +13,9 @@ typedef struct sl_look {
     const sl_names *names;
     sl_db *db; /* opened by sl_conf_look_db */
     sl_norms norms;
-    bool deep; /* what reads the whole file, too */
+    bool deep;            /* what reads the whole file, too */
+    bool sinks;           /* what the sinks have to say, too */
+    const char *sink_url; /* of this one, in place of those of the settings; or NULL */
 } sl_look;
 
 /* While it is under way. */

@@ -33,6 +33,7 @@ static sl_sink_conf sink_of(const sl_settings *s, const sl_route_conf *c)
                            .format = c->format,
                            .target = c->target,
                            .source = c->source,
+                           .tombstones = c->tombstones,
                            .props = { &s->kafka },
                            .answer_ns = s->lease_ns * 2 / 3 };
 }
@@ -47,7 +48,8 @@ void sl_routes_make(sl_routes *r, const sl_settings *s)
                           .on_failure = s->on_failure,
                           .format = s->format,
                           .target = s->target,
-                          .source = s->source };
+                          .source = s->source,
+                          .tombstones = s->tombstones };
     r->count = s->route_count ? s->route_count : 1;
     r->v = sl_alloc(r->count * sizeof *r->v);
     r->sinks = sl_alloc(r->count * sizeof *r->sinks);

@@ -48,6 +48,9 @@ const sl_opt sl_settings_table[] = {
       "raw." },
     { "source", SL_OPT_TEXT, AT(source), NULL, 1, 0, SL_FOR_RUN, "URI",
       "The attribute `source` of CloudEvents. Without it, sluice." },
+    { "tombstones", SL_OPT_BOOL, AT(tombstones), "false", 0, 0, SL_FOR_RUN, NULL,
+      "A message with an empty payload goes to Kafka without a value, in every format: a "
+      "tombstone, by which a compacted topic forgets the key." },
     { "kafka", SL_OPT_MAP, AT(kafka), NULL, 0, 0, SL_OPT_SECRET | SL_FOR_RUN, "NAME=VALUE,...",
       "Properties of librdkafka by their own names, as linger.ms=5,compression.type=zstd. A "
       "password may be file:PATH or env:NAME. A route has its own beside them." },

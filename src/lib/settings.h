@@ -43,6 +43,7 @@ typedef struct sl_route_conf {
     char *format;
     char *target;
     char *source;
+    bool tombstones;
     sl_opt_map kafka; /* beside those of the top level */
 } sl_route_conf;
 
@@ -59,6 +60,7 @@ typedef struct sl_settings {
     char *format;
     char *target;
     char *source;
+    bool tombstones;  /* an empty payload is no value */
     sl_opt_map kafka; /* properties of librdkafka */
     char *strategy;
     int assign; /* sl_assign */

@@ -20,6 +20,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "format/encode.h"
+#include "sink/kafka_doctor.h"
 #include "sink/kafka_topic.h"
 #include "sink/kafka_verdict.h"
 
@@ -495,7 +496,8 @@ static sl_rc kafka_open(sl_sink **out, const sl_sink_conf *conf, sl_err *err)
         rc = sl_encoder_new(&k->encoder,
                             &(sl_encode_conf){ .format = k->conf.format,
                                                .source = k->conf.source,
-                                               .ce_prefix = "ce_" },
+                                               .ce_prefix = "ce_",
+                                               .tombstones = conf->tombstones },
                             err);
     if (rc == SL_OK && !make_producer(k, err))
         rc = err->rc;
@@ -519,4 +521,5 @@ const sl_sink_ops sl_sink_kafka = {
     .recall = kafka_recall,
     .follows = kafka_follows,
     .close = kafka_close,
+    .describe = sl_kafka_describe,
 };

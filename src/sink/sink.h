@@ -34,11 +34,31 @@ typedef struct sl_sink_conf {
     const char *format; /* "raw", see format/encode.h */
     const char *target; /* the other side's topic: fixed, or with {topic} and {type} */
     const char *source; /* of CloudEvents */
+    bool tombstones;    /* an empty payload is no value */
     const sl_opt_map
         *props[2];     /* of the library behind it, by their own names; the later counts */
     int64_t answer_ns; /* no answer for so long: it is out of order */
     sl_log *log;       /* or NULL */
 } sl_sink_conf;
+
+/* What a sink finds out about its other side, for `sluice doctor`. */
+typedef enum sl_sink_state {
+    SL_SINK_FINE,
+    SL_SINK_WARN,
+    SL_SINK_BAD,
+    SL_SINK_UNSEEN /* it could not be looked at */
+} sl_sink_state;
+
+/* check: a literal; todo: a remedy, or NULL. */
+typedef void (*sl_sink_tell)(void *ctx, sl_sink_state state, const char *check,
+                             const char *found, const char *todo);
+
+/* Messages that wait, some of them, by topic and type. */
+typedef struct sl_sink_wait {
+    sl_str topic, type;
+    int64_t count; /* 0: none waits, but the settings name the topic */
+    int64_t keyless, largest;
+} sl_sink_wait;
 
 typedef struct sl_sink_ops sl_sink_ops;
 
@@ -61,6 +81,10 @@ struct sl_sink_ops {
     /* May m be handed over while the one before it, of the same key, has no verdict? NULL: yes. */
     bool (*follows)(sl_sink *s, const sl_msg *before, const sl_msg *m);
     void (*close)(sl_sink *s);
+    /* Looks at where such messages would go, without a sink that is open, and changes nothing there. NULL: there is
+     * nothing to say. */
+    void (*describe)(const sl_sink_conf *conf, const sl_sink_wait *waits, size_t count,
+                     sl_sink_tell tell, void *ctx);
 };
 
 /* The sinks of this build, ended by NULL; written by Meson. */
