@@ -34,9 +34,10 @@ static int print_sql(sl_cli *cli, sl_err *err)
     const sl_db_ops *dialect;
     rc = sl_db_find(&dialect, cli->settings.db, err);
     if (rc == SL_OK && names.layout && !own->inbox)
-        rc = sl_fail(err, SL_OPERATOR,
-                     "with layout debezium the SQL depends on your table and cannot be printed\n"
-                     "hint: run 'sluice init' with a role that owns the table");
+        rc =
+            sl_fail(err, SL_OPERATOR,
+                    "with layout debezium the SQL depends on your table and cannot be printed\n"
+                    "hint: run 'sluice init' with a role that owns the table");
     if (rc == SL_OK)
         rc = own->inbox ? sl_schema_print_inbox(dialect->name, &names, &sql, err)
                         : sl_schema_print(dialect->name, &names, &sql, err);
@@ -98,8 +99,7 @@ static void report_capture(const sl_cli *cli, const sl_cli_db *d, const sl_schem
     printf("table %s is captured: %s is a message of table %s (schema version %lld, %lld "
            "lanes)\n",
            cli->settings.table,
-           c->sent ? "each row in it, and each that is inserted,"
-                   : "each row that is inserted",
+           c->sent ? "each row in it, and each that is inserted," : "each row that is inserted",
            d->names.table, (long long)s->after.version, (long long)s->after.lanes);
 }
 
@@ -134,9 +134,10 @@ static sl_rc init_outbox(const sl_cli *cli, sl_cli_db *d, sl_err *err)
     if (rc == SL_OK && d->names.layout)
         return init_beside(cli, d, err);
     if (rc == SL_OK && own->existing)
-        rc = sl_fail(err, SL_OPERATOR,
-                     "--existing is for layout debezium only\nhint: the rows of a table that is "
-                     "adopted are messages");
+        rc =
+            sl_fail(err, SL_OPERATOR,
+                    "--existing is for layout debezium only\nhint: the rows of a table that is "
+                    "adopted are messages");
     if (rc == SL_OK)
         rc = sl_schema_init(d->db, &d->names, &done, err);
     if (rc == SL_OK)
@@ -164,9 +165,10 @@ static int run(sl_cli *cli)
 const sl_cmd sl_cmd_init = {
     .name = "init",
     .summary = "create or migrate the tables",
-    .synopsis = "sluice init [--db URL] [--table NAME] [--lanes N] [--print]\n"
-                "sluice init --layout debezium [--debezium NAME=VALUE,...] [--existing send|skip]\n"
-                "sluice init --inbox [--db URL] [--inbox-table NAME] [--print]",
+    .synopsis =
+        "sluice init [--db URL] [--table NAME] [--lanes N] [--print]\n"
+        "sluice init --layout debezium [--debezium NAME=VALUE,...] [--existing send|skip]\n"
+        "sluice init --inbox [--db URL] [--inbox-table NAME] [--print]",
     .details =
         "Creates the outbox table and its side tables, adopts a table that is there "
         "already (adding "
@@ -175,8 +177,10 @@ const sl_cmd sl_cmd_init = {
         "is nothing to do and when several nodes do it at once. The number of lanes of a "
         "table that is there stays; sluice lanes --set changes it.\n"
         "\n"
-        "With layout debezium the table is that of Debezium's outbox event router, and stays as "
-        "it is: a trigger makes a message of each row that is inserted, in a table beside it. If "
+        "With layout debezium the table is that of Debezium's outbox event router, and stays "
+        "as "
+        "it is: a trigger makes a message of each row that is inserted, in a table beside it. "
+        "If "
         "it has rows already, --existing says what becomes of them.\n"
         "\n"
         "With --inbox it makes one table in the database of a receiver, in which that notes "

@@ -62,10 +62,11 @@ static sl_rc check_column(const theirs *t, const char *column, const char *optio
     snprintf(word, sizeof word, "|%s|", type);
     if (!t->postgres || strstr(types, word))
         return SL_OK;
-    return sl_fail(err, SL_OPERATOR,
-                   "column '%s' of table '%s' is %s, which debezium: %s cannot be\nhint: one of "
-                   "%.*s",
-                   column, t->table, type, option, (int)strlen(types) - 2, types + 1);
+    return sl_fail(
+        err, SL_OPERATOR,
+        "column '%s' of table '%s' is %s, which debezium: %s cannot be\nhint: one of "
+        "%.*s",
+        column, t->table, type, option, (int)strlen(types) - 2, types + 1);
 }
 
 static bool is_placed(const theirs *t, size_t i)
@@ -210,7 +211,8 @@ static void put_content_type(const theirs *t, sl_buf *out)
     }
     sl_buf_puts(out, "CASE typeof(");
     put_column(out, t->d->payload);
-    sl_buf_puts(out, ") WHEN 'blob' THEN 'application/octet-stream' ELSE 'application/json' END");
+    sl_buf_puts(out,
+                ") WHEN 'blob' THEN 'application/octet-stream' ELSE 'application/json' END");
 }
 
 static void put_placed(const theirs *t, sl_buf *out)

@@ -14,7 +14,7 @@
 typedef enum sl_existing { SL_EXISTING_REFUSE, SL_EXISTING_SEND, SL_EXISTING_SKIP } sl_existing;
 
 typedef struct sl_capture_done {
-    bool made;    /* it was not captured before */
+    bool made; /* it was not captured before */
     bool sent; /* there were rows, and they are messages now */
 } sl_capture_done;
 

@@ -117,8 +117,8 @@ static sl_rc set_replacement(sl_debezium *d, const char *value, sl_err *err)
         p += *p == '$' ? routed : 1;
     if (*p || !*value)
         return sl_fail(err, SL_REFUSED,
-                       "debezium: " REPLACEMENT ": '%.80s' is not supported\nhint: text, with "
-                       ROUTED " in it",
+                       "debezium: " REPLACEMENT
+                       ": '%.80s' is not supported\nhint: text, with " ROUTED " in it",
                        value);
     d->replacement = value;
     return SL_OK;
@@ -128,8 +128,8 @@ static sl_rc set_replacement(sl_debezium *d, const char *value, sl_err *err)
 
 static sl_rc fail_placement(const char *item, size_t n, const char *why, sl_err *err)
 {
-    return sl_fail(err, SL_REFUSED, "debezium: " PLACEMENT ": '%.*s' %s",
-                   n > 80 ? 80 : (int)n, item, why);
+    return sl_fail(err, SL_REFUSED, "debezium: " PLACEMENT ": '%.*s' %s", n > 80 ? 80 : (int)n,
+                   item, why);
 }
 
 static void trim(const char **p, size_t *n)

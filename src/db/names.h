@@ -34,7 +34,8 @@ SL_CHECK sl_rc sl_names_init(sl_names *n, const char *table, const sl_opt_map *c
 /* The table of receivers, NAME or SCHEMA.NAME. */
 SL_CHECK sl_rc sl_names_inbox(sl_names *n, const char *table, sl_err *err);
 /* Their table, NAME or SCHEMA.NAME; the outbox is NAME_sluice, in the same schema. */
-SL_CHECK sl_rc sl_names_beside(sl_names *n, const char *source, const char *layout, sl_err *err);
+SL_CHECK sl_rc sl_names_beside(sl_names *n, const char *source, const char *layout,
+                               sl_err *err);
 void sl_names_fini(sl_names *n);
 
 void sl_names_apply(const sl_names *n, const char *sql, sl_buf *out);

@@ -406,11 +406,22 @@ def test_a_node_does_not_run_beside_a_table_that_is_not_captured(sluice, db):
 
 
 def test_a_trigger_that_is_disabled(sluice, pgdb):
+    """No node starts, and the doctor says why."""
+    def capture(state):
+        done = sluice.run("doctor", "--json", *LAYOUT, db=pgdb, check=False)
+        (found,) = [f for f in json.loads(done.stdout)["findings"] if f["check"] == "capture"]
+        assert found["state"] == state
+        return found
+
     make(pgdb)
     sluice.run("init", *LAYOUT, db=pgdb)
+    assert "outbox_sluice" in capture("ok")["found"]
     query(pgdb, "ALTER TABLE outbox DISABLE TRIGGER USER")
     assert "disabled" in sluice.run("status", *LAYOUT, db=pgdb, check=1).stderr
+    found = capture("bad")
+    assert "disabled" in found["found"] and "sluice init" in found["do"]
     sluice.run("init", *LAYOUT, db=pgdb)
+    capture("ok")
     insert(pgdb)
     assert len(lines(sluice, pgdb)) == 1
 

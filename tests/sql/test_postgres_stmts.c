@@ -19,7 +19,7 @@ int main(void)
 #include <libpq-fe.h>
 
 /* Of layout debezium: somebody else's. */
-#define SOURCE "CREATE TABLE sluice_source (id text PRIMARY KEY)"
+#define SOURCE "CREATE TEMP TABLE sluice_source (id text PRIMARY KEY)"
 
 static testdb t;
 static PGconn *pg;
