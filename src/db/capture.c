@@ -482,6 +482,13 @@ sl_rc sl_capture_init(sl_db *db, const sl_names *names, const sl_debezium *d,
     if (rc == SL_OK)
         rc = make(db, names, &t, existing, done, err);
     theirs_fini(&t);
+    if (rc == SL_AGAIN && db->ops->alive(db)) { /* nothing but the lock is waited for */
+        sl_err why = *err;
+        rc = sl_fail(err, SL_OPERATOR,
+                     "table '%s' could not be locked: %.120s\nhint: end the transaction that "
+                     "has written to it, or try again",
+                     names->source, why.text);
+    }
     return end(db, rc, err);
 }
 

@@ -231,6 +231,11 @@ static bool put_inbox(const sl_names *n, const char *word, size_t bytes, sl_buf 
     return true;
 }
 
+static void put_source(const sl_names *n, sl_buf *out)
+{
+    put_name(n->schema, n->source, "", 0, out);
+}
+
 static void put_word(const sl_names *n, const char *word, size_t bytes, sl_buf *out)
 {
     const size_t prefix = sizeof TABLE_WORD - 1;
@@ -243,7 +248,7 @@ static void put_word(const sl_names *n, const char *word, size_t bytes, sl_buf *
     if (put_inbox(n, word, bytes, out))
         return;
     if (n->source && bytes == sizeof SOURCE_WORD - 1 && !memcmp(word, SOURCE_WORD, bytes)) {
-        put_name(n->schema, n->source, "", 0, out);
+        put_source(n, out);
         return;
     }
     if (bytes == sizeof LANES_WORD - 1 && !memcmp(word, LANES_WORD, bytes)) {
@@ -267,6 +272,13 @@ static bool put_quoted_name(const sl_names *n, const char *p, const char *end, s
 {
     const size_t prefix = sizeof TABLE_WORD - 1;
     size_t bytes = (size_t)(end - p);
+    if (n->source && bytes == sizeof SOURCE_WORD + 1 &&
+        !memcmp(p, "'" SOURCE_WORD "'", bytes)) {
+        sl_buf_putc(out, '\'');
+        put_source(n, out);
+        sl_buf_putc(out, '\'');
+        return true;
+    }
     if (*p != '\'' || bytes < prefix + 2 || memcmp(p + 1, TABLE_WORD, prefix) != 0 ||
         !is_identifier(p + 1, bytes - 2, NAME_MAX_BYTES))
         return false;

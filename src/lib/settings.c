@@ -27,7 +27,8 @@ const sl_opt sl_settings_table[] = {
       "entity_key=aggregate_id,attempts=retry_count." },
     { "layout", SL_OPT_CHOICE, AT(layout), "sluice", 0, 0, SL_FOR_DB, "sluice|debezium",
       "Whose the table is: Sluice's own, or one for Debezium's outbox event router, whose "
-      "inserts then become messages of a table beside it, NAME_sluice; target and format are as "
+      "inserts then become messages of a table beside it, NAME_sluice; target and format are "
+      "as "
       "Debezium has them unless they are given. See docs/debezium.md." },
     { "debezium", SL_OPT_MAP, AT(debezium), NULL, 0, 0, SL_FOR_DB, "NAME=VALUE,...",
       "With layout: debezium, options of the outbox event router by their own names, as "

@@ -22,11 +22,12 @@ $sluice_body$
 $sluice_function$, home);
     REVOKE ALL ON FUNCTION sluice_outbox_capture() FROM PUBLIC;
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_trigger t
-                    WHERE t.tgfoid = 'sluice_outbox_capture'::regproc AND t.tgparentid = 0) THEN
+                    WHERE t.tgrelid = 'sluice_source'::regclass AND t.tgfoid = 'sluice_outbox_capture'::regproc) THEN
         CREATE TRIGGER sluice_outbox_tr_capture AFTER INSERT ON sluice_source
            FOR EACH ROW EXECUTE FUNCTION sluice_outbox_capture();
     ELSIF EXISTS (SELECT FROM pg_catalog.pg_trigger t
-                   WHERE t.tgfoid = 'sluice_outbox_capture'::regproc AND t.tgenabled = 'D') THEN
+                   WHERE t.tgrelid = 'sluice_source'::regclass AND t.tgfoid = 'sluice_outbox_capture'::regproc
+                     AND t.tgenabled = 'D') THEN
         ALTER TABLE sluice_source ENABLE TRIGGER sluice_outbox_tr_capture;
     END IF;
 END
