@@ -495,6 +495,7 @@ static const struct {
     { "journal", look_journal, false },
     { "schema", sl_look_schema, false },
     { "columns", sl_look_columns, true },
+    { "capture", sl_look_capture, true },
     { "indexes", sl_look_indexes, true },
     { "grants", sl_look_grants, true },
     { "server", look_server, false },

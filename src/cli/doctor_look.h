@@ -43,6 +43,7 @@ SL_CHECK sl_rc sl_look_ask(sl_looking *l, const char *stmt, sl_row_fn row, void 
 SL_CHECK sl_rc sl_look_schema(sl_looking *l,
                               sl_err *err); /* the first: fills schema and ours */
 SL_CHECK sl_rc sl_look_columns(sl_looking *l, sl_err *err);
+SL_CHECK sl_rc sl_look_capture(sl_looking *l, sl_err *err);
 SL_CHECK sl_rc sl_look_indexes(sl_looking *l, sl_err *err);
 SL_CHECK sl_rc sl_look_grants(sl_looking *l, sl_err *err);
 

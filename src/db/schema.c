@@ -2,6 +2,7 @@
 #include "db/schema.h"
 
 #include "core/mem.h"
+#include "db/capture.h"
 
 #include <assert.h>
 
@@ -110,7 +111,7 @@ sl_rc sl_schema_check(sl_db *db, const sl_names *names, sl_err *err)
             "table '%s' has schema version %lld, this program needs %d\nhint: run 'sluice "
             "init' to migrate it",
             names->table, (long long)s.version, SL_SCHEMA_VERSION);
-    return SL_OK;
+    return names->layout ? sl_capture_check(db, names, err) : SL_OK;
 }
 
 /* ---- Making ---- */

@@ -6,6 +6,7 @@
 #include "claim/claim.h"
 #include "core/clock.h"
 #include "db/names.h"
+#include "lib/layout.h"
 #include "lib/settings_routes.h"
 #include "member/assign.h"
 #include "sink/sink.h"
@@ -24,6 +25,14 @@ const sl_opt sl_settings_table[] = {
     { "columns", SL_OPT_MAP, AT(columns), NULL, 0, 0, SL_FOR_DB, "OURS=THEIRS,...",
       "Other names for columns of the table, as "
       "entity_key=aggregate_id,attempts=retry_count." },
+    { "layout", SL_OPT_CHOICE, AT(layout), "sluice", 0, 0, SL_FOR_DB, "sluice|debezium",
+      "Whose the table is: Sluice's own, or one for Debezium's outbox event router, whose "
+      "inserts then become messages of a table beside it, NAME_sluice; target and format are "
+      "as "
+      "Debezium has them unless they are given. See docs/debezium.md." },
+    { "debezium", SL_OPT_MAP, AT(debezium), NULL, 0, 0, SL_FOR_DB, "NAME=VALUE,...",
+      "With layout: debezium, options of the outbox event router by their own names, as "
+      "route.by.field=kind. On a command line a comma inside a value is written \\,." },
     { "lanes", SL_OPT_INT, AT(lanes), "64", 1, 32768, SL_FOR_INIT | SL_FOR_RUN, "N",
       "How many hash buckets of keys the table has. Fixed when the table is made; a node that "
       "is "
@@ -285,7 +294,7 @@ sl_rc sl_settings_check(const sl_settings *s, sl_err *err)
             "hint: retry_max is the longest of the delays that grow from retry_base");
     sl_names names;
     const sl_sink_ops *ignored;
-    sl_rc named = sl_names_init(&names, s->table, &s->columns, err);
+    sl_rc named = sl_layout_names(&names, s, err);
     if (named != SL_OK)
         return named;
     named = sl_names_inbox(&names, s->inbox_table, err);

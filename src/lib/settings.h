@@ -50,6 +50,8 @@ typedef struct sl_route_conf {
 typedef struct sl_settings {
     char *db;
     char *table;
+    int layout; /* sl_layout, lib/layout.h */
+    sl_opt_map debezium;
     sl_opt_map columns;
     int64_t lanes;
     char *inbox_table;

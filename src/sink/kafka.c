@@ -289,16 +289,19 @@ static rd_kafka_resp_err_t produce_encoded(kafka_sink *k, sl_kafka_topic *t, int
                                            sl_msg *m, const sl_encoded *e)
 {
     rd_kafka_headers_t *headers = headers_of(e);
-    rd_kafka_vu_t vus[7] = {
+    rd_kafka_vu_t vus[8] = {
         { .vtype = RD_KAFKA_VTYPE_RKT, .u.rkt = t->rkt },
         { .vtype = RD_KAFKA_VTYPE_PARTITION, .u.i32 = partition },
         { .vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = { (void *)e->value.p, e->value.n } },
         { .vtype = RD_KAFKA_VTYPE_KEY, .u.mem = { (void *)m->key.p, m->key.n } },
         { .vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = m },
         { .vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY },
+        /* 0: now */
+        { .vtype = RD_KAFKA_VTYPE_TIMESTAMP,
+          .u.i64 = k->conf.created_time ? m->created_us / 1000 : 0 },
         { .vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = headers },
     };
-    rd_kafka_error_t *error = rd_kafka_produceva(k->rk, vus, headers ? 7 : 6);
+    rd_kafka_error_t *error = rd_kafka_produceva(k->rk, vus, headers ? 8 : 7);
     if (!error)
         return RD_KAFKA_RESP_ERR_NO_ERROR;
     rd_kafka_resp_err_t err = rd_kafka_error_code(error);

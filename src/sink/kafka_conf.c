@@ -403,6 +403,7 @@ sl_rc sl_kafka_conf_read(sl_kafka_conf *c, const sl_sink_conf *from, sl_err *err
 {
     *c = (sl_kafka_conf){ .rk = rd_kafka_conf_new(),
                           .partitioner = rd_kafka_msg_partitioner_murmur2,
+                          .created_time = from->created_time,
                           .answer_ns = answer_of(from) };
     if (from->format)
         set_text(&c->format, from->format);

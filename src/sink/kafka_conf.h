@@ -22,6 +22,7 @@ typedef struct sl_kafka_conf {
     char *target; /* "{topic}" */
     char *format;
     char *source;
+    bool created_time; /* a record's time is that of the message, else that of sending it */
     sl_kafka_partitioner partitioner; /* of messages with a key */
     int64_t answer_ns;                /* no answer for so long: the cluster is out of order */
 } sl_kafka_conf;

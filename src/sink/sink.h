@@ -35,6 +35,7 @@ typedef struct sl_sink_conf {
     const char *target; /* the other side's topic: fixed, or with {topic} and {type} */
     const char *source; /* of CloudEvents */
     bool tombstones;    /* an empty payload is no value */
+    bool created_time;  /* the other side's time of a message is its created_at */
     const sl_opt_map
         *props[2];     /* of the library behind it, by their own names; the later counts */
     int64_t answer_ns; /* no answer for so long: it is out of order */
