@@ -273,7 +273,7 @@ static bool is_broker(const char *text, size_t n)
         memchr(close ? close : text, ':', (size_t)(end - (close ? close : text)));
     const char *host_end = colon ? colon : end;
     long port = 0;
-    if (host_end == text || (*text == '[' && close + 1 != host_end))
+    if (host_end == text || (*text == '[' && (!close || close + 1 != host_end)))
         return false;
     for (const char *p = text; p < host_end; p++)
         if (!isalnum((unsigned char)*p) && !strchr("._-[]:%", *p))
