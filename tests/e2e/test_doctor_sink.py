@@ -4,6 +4,7 @@ import json
 import pytest
 
 from harness import wait_until
+from kafka import Kafka, Unreachable
 
 
 def look(sluice, db, *flags):
@@ -24,6 +25,13 @@ def about(findings, name):
 def outbox(db, sluice):
     sluice.run("init", db=db)
     return db
+
+
+@pytest.fixture
+def litebox(sqlitedb, sluice):
+    """For what has nothing to do with the database."""
+    sluice.run("init", db=sqlitedb)
+    return sqlitedb
 
 
 def test_topics_of_what_waits(outbox, sluice, kafka):
@@ -68,6 +76,19 @@ def test_a_topic_that_is_missing(outbox, sluice, real_kafka):
     assert "not-there" not in real_kafka._metadata().topics
 
 
+def test_looking_creates_nothing(litebox, sluice):
+    """Where asking for a topic would."""
+    try:
+        cluster = Kafka(settings={"auto.create.topics.enable": "true", "num.partitions": 4})
+    except Unreachable as e:
+        pytest.skip(f"no Kafka broker: {e}")
+    with cluster:
+        assert about(look(sluice, litebox, f"kafka://{cluster.bootstrap()}/not-there"), "not-there") == [
+            ("warn", "not-there is not there; the brokers will make it, with 4 partitions and 1 replicas")]
+        later = cluster.new_topic()  # the controller makes them one after the other
+        assert set(cluster._metadata().topics) == {later}
+
+
 def test_routes_are_asked_with_their_own_terms(outbox, sluice, kafka, tmp_path):
     """A route's topic that is named in full is looked at, although nothing waits for it."""
     topic, fixed = kafka.new_topic(), kafka.new_topic()
@@ -91,9 +112,8 @@ def test_what_is_not_there(outbox, sluice):
     assert done.returncode == 2 and "did you mean kafka://HOST:PORT" in done.stderr
 
 
-def test_brokers_that_die(outbox, sluice):
-    """Of three, one and then two are killed."""
-    from kafka import Kafka, Unreachable
+def test_brokers_that_die(litebox, sluice):
+    """Of three, one is killed."""
     try:
         cluster = Kafka(nodes=3)
     except Unreachable as e:
@@ -103,7 +123,7 @@ def test_brokers_that_die(outbox, sluice):
         url = f"kafka://{cluster.bootstrap()}/{topic}"
 
         def states():
-            return [(s, t[len(topic) + 2:]) for s, t in about(look(sluice, outbox, url), topic)]
+            return [(s, t[len(topic) + 2:]) for s, t in about(look(sluice, litebox, url), topic)]
 
         wait_until(lambda: states() == [("ok", "3 partitions, 3 replicas, min.insync.replicas 2, all in sync")])
         cluster.kill(cluster.leader(topic))
