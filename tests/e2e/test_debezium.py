@@ -86,7 +86,7 @@ def run_kafka(sluice, db, kafka, *args, layout=LAYOUT):
     ("text", "no JSON: \\x00 %s $$", b"no JSON: \\x00 %s $$"),
     ("varchar(255)", '"quoted"', b'"quoted"'),
     ("bytea", bytes(range(256)), bytes(range(256))),
-])
+], ids=["jsonb", "json", "text", "varchar", "bytea"])
 def test_records_byte_for_byte(sluice, pgdb, kafka, payload, stored, sent):
     """Value by StringConverter (bytea: BinaryDataConverter), key by StringConverter, partition by murmur2, one header."""
     make(pgdb, payload)
@@ -141,8 +141,12 @@ def test_options_of_the_router(sluice, pgdb, kafka):
     topic = f"order-{uuid.uuid4().hex[:12]}"
     kafka.create(f"{topic}.v1")
     id, tenant = str(uuid.uuid4()), str(uuid.uuid4())
-    query(pgdb, "INSERT INTO outbox VALUES (?, ?, 7, '{}', ?, -3, true, '{\"x\":1}', NULL, '2019-05-03 14:31:34.484999')",
-          id, topic, tenant)
+    conn = connect(pgdb)
+    cur = conn.cursor()
+    cur.execute("SET TIME ZONE 'Asia/Tokyo'")
+    cur.execute("INSERT INTO outbox VALUES (%s, %s, 7, '{}', %s, -3, true, '{\"x\":1}', NULL, '2019-05-03 14:31:34.484999')",
+                (id, topic, tenant))
+    conn.close()
     run_kafka(sluice, pgdb, kafka, layout=layout)
     (r,) = kafka.read(f"{topic}.v1")
     assert (r.key, r.value) == (b"7", b"{}")
