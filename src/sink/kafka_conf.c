@@ -95,7 +95,7 @@ static sl_rc read_secret_file(const char *name, const char *path, sl_buf *out, s
                        path, strerror(e));
     sl_buf_took(out, (size_t)n);
     while (out->n > 0 && (out->p[out->n - 1] == '\n' || out->p[out->n - 1] == '\r'))
-        out->n--;
+        out->p[--out->n] = '\0';
     return SL_OK;
 }
 
