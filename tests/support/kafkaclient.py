@@ -132,7 +132,8 @@ class Client:
 
     def _partitions(self, topic):
         """By number; none before the topic is known."""
-        return self._metadata().topics[topic].partitions if topic in self._metadata().topics else {}
+        topics = self._metadata().topics  # asked once: the next broker may not know it yet
+        return topics[topic].partitions if topic in topics else {}
 
     def _wait_partitions(self, topic, n):
         def ready():
