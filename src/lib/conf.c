@@ -108,6 +108,7 @@ void sl_conf_claim(sl_claim_conf *out, const sl_settings *s, const char *worker)
         .keep = s->retention_ns > 0,
         .workers = s->workers,
         .consumes = sl_settings_consume(s),
+        .exact = sl_settings_exact(s),
     };
 }
 

@@ -13,6 +13,7 @@ typedef struct sl_routes {
     sl_route *v;
     sl_sink_conf *sinks; /* without the worker */
     size_t count;
+    const char *table;
 } sl_routes;
 
 /* The settings must outlive them. */

@@ -8,6 +8,9 @@
  * been handed to a broker is known not to have arrived, the rest is unknown. Then, and after a fatal error, a new
  * producer is made: its first request is answered after all that the old one had on its way there.
  *
+ * With a fence all that is under way together is one transaction (sink/kafka_txn.h), and the verdict comes with its commit:
+ * all of it is sent, or nothing of it. Then a producer is made and initialised between two turns only.
+ *
  * A broker refuses a whole request for the sake of one message. Then they come again one at a time, so that it is
  * known which.
  *
@@ -17,7 +20,9 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "format/encode.h"
+#include "sink/kafka_position.h"
 #include "sink/kafka_topic.h"
+#include "sink/kafka_txn.h"
 #include "sink/kafka_verdict.h"
 
 extern const sl_sink_ops sl_sink_kafka;
@@ -28,6 +33,8 @@ extern const sl_sink_ops sl_sink_kafka;
 #define GRACE_NS (120 * SL_SEC)
 /* Reports of purged messages come at once, from librdkafka's own threads. */
 #define PURGE_NS (5 * SL_SEC)
+/* To end a transaction that is given up; if that cannot be, the next one to initialise ends it. */
+#define ABORT_NS (2 * SL_SEC)
 
 enum { WHY_BYTES = 160 };
 
@@ -39,6 +46,8 @@ typedef struct kafka_sink {
     rd_kafka_t *rk; /* NULL: to be made */
     rd_kafka_queue_t *reports;
     sl_kafka_topics topics;
+    sl_kafka_txn txn; /* with conf.fence */
+    bool full;        /* the rest of this turn has no room in its position */
     sl_batch *batch;
     sl_msg **under_way; /* handed over in this turn, some of them settled */
     size_t count, cap;
@@ -80,7 +89,8 @@ static void drop_producer(kafka_sink *k)
     sl_kafka_topics_fini(&k->topics);
     rd_kafka_queue_destroy(k->reports);
     rd_kafka_destroy(k->rk);
-    k->rk = NULL;
+    k->rk = k->txn.rk = NULL;
+    k->txn.ready = false;
     k->reports = NULL;
     k->spoiled = false;
 }
@@ -92,12 +102,15 @@ static bool make_producer(kafka_sink *k, sl_err *err)
     rd_kafka_conf_set_opaque(conf, k);
     rd_kafka_conf_set_log_cb(conf, log_of);
     rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR);
+    if (k->conf.fence)
+        sl_kafka_txn_configure(conf, k->txn.id ? k->txn.id : k->conf.fence);
     k->rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, why, sizeof why);
     if (!k->rk) {
         rd_kafka_conf_destroy(conf);
         sl_fail(err, SL_REFUSED, "sink kafka: %s", why);
         return false;
     }
+    k->txn.rk = k->rk;
     k->reports = rd_kafka_queue_get_main(k->rk);
     k->topics = (sl_kafka_topics){ .rk = k->rk, .conf = &k->conf, .log = k->log };
     return true;
@@ -161,8 +174,8 @@ static void report_failure(kafka_sink *k, sl_msg *m, sl_kafka_came came, const c
     case SL_KAFKA_REFUSED:
         settle(k, m, SL_DEAD, why);
         break;
-    default:
-        settle(k, m, SL_UNKNOWN, why);
+    default: /* what is aborted has not arrived */
+        settle(k, m, k->conf.fence ? SL_RELEASED : SL_UNKNOWN, why);
         break;
     }
 }
@@ -177,7 +190,8 @@ static void report(kafka_sink *k, const rd_kafka_message_t *rkm)
     if (m->verdict != SL_PENDING)
         return; /* it was given up */
     if (came == SL_KAFKA_SENT) {
-        settle(k, m, SL_SENT, NULL);
+        if (!k->conf.fence) /* else it is by the commit */
+            settle(k, m, SL_SENT, NULL);
         k->why[0] = '\0';
         return;
     }
@@ -216,6 +230,68 @@ static void fetch(kafka_sink *k, int64_t timeout_ns)
     }
 }
 
+/* ---- The transaction ---- */
+
+/* All of it that has no verdict of its own. */
+static void settle_transaction(kafka_sink *k, sl_verdict v, const char *why)
+{
+    for (size_t i = 0; i < k->produced; i++)
+        if (k->under_way[i]->verdict == SL_PENDING)
+            settle(k, k->under_way[i], v, why);
+}
+
+/* The relay does not wait any longer. Only a commit that was asked for may still come true. */
+static void give_up_transaction(kafka_sink *k, const char *why)
+{
+    bool unknown = k->txn.committing;
+    k->spoiled |= unknown || k->flying > 0 || !sl_kafka_txn_abort(&k->txn, ABORT_NS);
+    k->txn.open = k->txn.committing = k->txn.lost = false;
+    settle_transaction(k, unknown ? SL_UNKNOWN : SL_RELEASED,
+                       unknown && !why ? "Kafka: no answer to the commit" : why);
+}
+
+/* The producer could not tell: a new one finds out. */
+static sl_txn_came find_out(kafka_sink *k, int64_t timeout_ns, char why[WHY_BYTES])
+{
+    sl_err err = { 0 };
+    if (!k->txn.fresh)
+        drop_producer(k);
+    if (!k->rk && !make_producer(k, &err))
+        return SL_TXN_GOES_ON;
+    k->txn.fresh = true;
+    k->spoiled = true; /* not for another transaction: this is the middle of a turn */
+    return sl_kafka_txn_find_out(&k->txn, timeout_ns, why);
+}
+
+/* Once all of it has its report. */
+static void end_transaction(kafka_sink *k, int64_t timeout_ns)
+{
+    char why[WHY_BYTES] = "";
+    if (!k->txn.open || k->flying > 0 || (k->produced < k->count && !k->txn.committing))
+        return;
+    sl_txn_came came;
+    if (k->txn.lost)
+        came = find_out(k, timeout_ns, why);
+    else if ((k->failed || k->spoiled) && !k->txn.committing) {
+        k->spoiled |= !sl_kafka_txn_abort(&k->txn, ABORT_NS);
+        came = SL_TXN_NOT;
+    } else
+        came = sl_kafka_txn_commit(&k->txn, timeout_ns, &k->spoiled, why);
+    if (came == SL_TXN_GOES_ON && !k->txn.committing &&
+        sl_now_ns() - k->heard_ns > k->conf.answer_ns) {
+        k->spoiled |= !sl_kafka_txn_abort(&k->txn, ABORT_NS);
+        came = SL_TXN_NOT;
+    }
+    if (came == SL_TXN_GOES_ON)
+        return;
+    k->failed = came != SL_TXN_COMMITTED;
+    settle_transaction(k,
+                       came == SL_TXN_COMMITTED ? SL_SENT
+                       : came == SL_TXN_NOT     ? SL_RELEASED
+                                                : SL_UNKNOWN,
+                       came == SL_TXN_COMMITTED || !why[0] ? NULL : why);
+}
+
 /* ---- Giving up ---- */
 
 /* Everything under way, now. `why`: the cluster is out of order; NULL: the relay wants it back. */
@@ -234,6 +310,8 @@ static void give_up(kafka_sink *k, const char *why)
     }
     while (k->flying > 0 && sl_now_ns() < until_ns)
         fetch(k, 10 * SL_MS);
+    if (k->conf.fence)
+        give_up_transaction(k, why);
     for (size_t i = 0; i < k->count;
          i++) /* librdkafka owes us reports: they die with the producer */
         if (k->under_way[i]->verdict == SL_PENDING)
@@ -259,7 +337,7 @@ static void give_up_down(kafka_sink *k)
 /* After the last verdict of what was under way. */
 static void end_round(kafka_sink *k)
 {
-    if (k->flying > 0 || k->produced < k->count)
+    if (k->flying > 0 || k->produced < k->count || k->txn.open)
         return;
     if (k->refused)
         k->alone = 2 * k->count; /* they come back soon, among others */
@@ -338,6 +416,18 @@ static void look_if_due(kafka_sink *k, sl_kafka_topic *t)
 
 typedef enum went { WENT, FULL, SETTLED } went;
 
+/* As a part of the transaction, which begins with its first message. */
+static bool may_produce(kafka_sink *k)
+{
+    k->full |= k->conf.exact && !sl_kafka_txn_room(&k->txn);
+    if (k->full)
+        return false;
+    if (sl_kafka_txn_begin(&k->txn))
+        return true;
+    k->spoiled = true;
+    return false;
+}
+
 static went produce_to(kafka_sink *k, sl_kafka_topic *t, sl_msg *m)
 {
     sl_encoded e;
@@ -346,8 +436,14 @@ static went produce_to(kafka_sink *k, sl_kafka_topic *t, sl_msg *m)
         settle(k, m, SL_DEAD, why);
         return SETTLED;
     }
+    if (k->conf.fence && !may_produce(k)) {
+        settle(k, m, SL_RELEASED, NULL);
+        return SETTLED;
+    }
     rd_kafka_resp_err_t err = produce_encoded(k, t, m, &e);
     if (!err) {
+        if (k->conf.exact)
+            sl_kafka_txn_note(&k->txn, m->id);
         k->heard_ns = k->flying++ ? k->heard_ns : sl_now_ns();
         return WENT;
     }
@@ -383,7 +479,8 @@ static went produce(kafka_sink *k, sl_msg *m)
 /* As many as there is room for. */
 static void produce_more(kafka_sink *k)
 {
-    while (k->produced < k->count && !k->failed && !(k->alone && k->flying > 0)) {
+    while (k->produced < k->count && !k->failed && !k->txn.committing &&
+           !(k->alone && k->flying > 0)) {
         if (produce(k, k->under_way[k->produced]) == FULL)
             break;
         k->produced++;
@@ -405,6 +502,10 @@ static void kafka_submit(sl_sink *s, sl_batch *b, sl_msg *m)
             settle(k, m, SL_RELEASED, NULL);
             return;
         }
+    }
+    if (k->conf.fence && !k->txn.ready) { /* only between turns */
+        settle(k, m, SL_RELEASED, NULL);
+        return;
     }
     if (!k->rk && !make_producer(k, &err)) {
         settle(k, m, SL_RELEASED, err.text);
@@ -430,16 +531,66 @@ static void kafka_poll(sl_sink *s, int64_t timeout_ns)
         if (k->flying > 0 && sl_now_ns() - k->heard_ns > k->conf.answer_ns)
             give_up_down(k);
     }
+    if (k->conf.fence)
+        end_transaction(k, timeout_ns);
     end_round(k);
 }
 
 static void kafka_recall(sl_sink *s)
 {
     kafka_sink *k = kafka_of(s);
-    if (k->rk && k->count > 0)
+    if ((k->rk || k->txn.open) && k->count > 0)
         give_up(k, NULL);
     k->flying = 0;
     end_round(k);
+}
+
+/* ---- The fence ---- */
+
+static sl_readiness init(kafka_sink *k, int64_t timeout_ns, char why[160])
+{
+    bool spoiled;
+    if (!sl_kafka_txn_init(&k->txn, timeout_ns, &spoiled, why)) {
+        if (spoiled)
+            drop_producer(k);
+        return SL_READY_NOT;
+    }
+    if (k->conf.exact &&
+        !sl_kafka_position_topic(k->rk, k->conf.positions, LOOK_MAX_NS, why)) {
+        drop_producer(k);
+        return SL_READY_NOT;
+    }
+    return SL_READY_ANEW;
+}
+
+static sl_readiness kafka_ready(sl_sink *s, int64_t session, int64_t timeout_ns, char why[160])
+{
+    kafka_sink *k = kafka_of(s);
+    sl_err err = { 0 };
+    if (!k->conf.fence)
+        return SL_READY;
+    k->full = false;
+    sl_kafka_txn_turn(&k->txn);
+    if (k->spoiled || k->txn.session != session)
+        drop_producer(k);
+    if (k->txn.ready)
+        return SL_READY;
+    if (k->txn.session != session) {
+        free(k->txn.id);
+        k->txn.id = sl_kafka_txn_id(k->conf.fence, session);
+        k->txn.session = session;
+    }
+    k->spoiled = false;
+    if (!k->rk && !make_producer(k, &err)) {
+        snprintf(why, 160, "%.150s", err.text);
+        return SL_READY_NOT;
+    }
+    return init(k, timeout_ns, why);
+}
+
+static bool kafka_in_doubt(const sl_sink *s)
+{
+    return ((const kafka_sink *)s)->txn.committing;
 }
 
 static bool kafka_follows(sl_sink *s, const sl_msg *before, const sl_msg *m)
@@ -451,6 +602,7 @@ static void kafka_close(sl_sink *s)
 {
     kafka_sink *k = kafka_of(s);
     drop_producer(k);
+    sl_kafka_txn_fini(&k->txn);
     sl_encoder_free(k->encoder);
     sl_kafka_conf_fini(&k->conf);
     free(k->under_way);
@@ -463,6 +615,7 @@ static sl_rc kafka_open(sl_sink **out, const sl_sink_conf *conf, sl_err *err)
     kafka_sink *k = sl_alloc(sizeof *k);
     k->base.ops = &sl_sink_kafka;
     k->log = conf->log;
+    k->txn = (sl_kafka_txn){ .conf = &k->conf, .log = conf->log };
     sl_rc rc = sl_kafka_conf_read(&k->conf, conf, err);
     if (rc == SL_OK)
         rc = sl_encoder_new(&k->encoder,
@@ -472,6 +625,8 @@ static sl_rc kafka_open(sl_sink **out, const sl_sink_conf *conf, sl_err *err)
                             err);
     if (rc == SL_OK && !make_producer(k, err))
         rc = err->rc;
+    if (rc == SL_OK && k->conf.fence)
+        drop_producer(k); /* under which name it sends is not known yet */
     if (rc == SL_OK)
         *out = &k->base;
     else
@@ -491,5 +646,8 @@ const sl_sink_ops sl_sink_kafka = {
     .poll = kafka_poll,
     .recall = kafka_recall,
     .follows = kafka_follows,
+    .ready = kafka_ready,
+    .in_doubt = kafka_in_doubt,
+    .shut_out = sl_kafka_fence,
     .close = kafka_close,
 };

@@ -23,6 +23,9 @@ typedef struct sl_kafka_conf {
     char *format;
     char *source;
     sl_kafka_partitioner partitioner; /* of messages with a key */
+    char *fence;                      /* or NULL: messages are not sent in transactions */
+    bool exact;
+    char *positions;                  /* the topic of positions */
     int64_t answer_ns;                /* no answer for so long: the cluster is out of order */
 } sl_kafka_conf;
 

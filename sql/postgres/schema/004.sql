@@ -112,4 +112,16 @@ CREATE TABLE IF NOT EXISTS sluice_outbox_sent (
 CREATE INDEX IF NOT EXISTS sluice_outbox_ix_sent ON sluice_outbox_sent (sent_at);
 CREATE INDEX IF NOT EXISTS sluice_outbox_ix_sent_key ON sluice_outbox_sent (entity_key, id);
 
+-- With a fence: where a node sends under names of its own. Its rows outlive it, until others have made sure that nothing
+-- more of it gets in there; until then nobody takes over a lane.
+CREATE TABLE IF NOT EXISTS sluice_outbox_fences (
+    session    bigint NOT NULL,
+    way        integer NOT NULL,         -- the route, as that node counts them
+    node       text NOT NULL,
+    workers    integer NOT NULL,
+    place      text NOT NULL,            -- the brokers, as its URL has them
+    busy_until timestamptz,              -- until then someone is at it
+    PRIMARY KEY (session, way)
+);
+
 UPDATE sluice_outbox_meta SET value = '4' WHERE name = 'schema_version';

@@ -93,4 +93,16 @@ CREATE INDEX IF NOT EXISTS sluice_outbox_ix_sent ON sluice_outbox_sent (sent_at)
 CREATE INDEX IF NOT EXISTS sluice_outbox_ix_sent_id ON sluice_outbox_sent (id);
 CREATE INDEX IF NOT EXISTS sluice_outbox_ix_sent_key ON sluice_outbox_sent (entity_key, id);
 
+-- With a fence: where a node sends under names of its own. Its rows outlive it, until others have made sure that nothing
+-- more of it gets in there; until then nobody takes over a lane.
+CREATE TABLE IF NOT EXISTS sluice_outbox_fences (
+    session    INTEGER NOT NULL,
+    way        INTEGER NOT NULL,         -- the route, as that node counts them
+    node       TEXT NOT NULL,
+    workers    INTEGER NOT NULL,
+    place      TEXT NOT NULL,            -- the brokers, as its URL has them
+    busy_until TEXT,                     -- until then someone is at it
+    PRIMARY KEY (session, way)
+);
+
 UPDATE sluice_outbox_meta SET value = '4' WHERE name = 'schema_version';
