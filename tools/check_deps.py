@@ -32,6 +32,8 @@ LIBRARIES = {
     "sqlite3.h": ["db/sqlite.c"],
     "jansson.h": ["cli/"],
     "yaml.h": ["lib/yaml_nodes.h"],
+    "envelope.pb-c.h": ["format/proto.c"],
+    "protobuf-c/protobuf-c.h": ["format/proto.c"],
     "xxhash.h": ["core/keymap.c", "member/ring.c"],
 }
 
@@ -82,7 +84,7 @@ def self_test():
     """Proves that each kind of offence is noticed, and that what is right is left alone."""
     cases = {
         "core/a.c": ['#include "db/db.h"'],
-        "format/a.c": ['  #  include "sink/sink.h"', "#include <libpq-fe.h>"],
+        "format/a.c": ['  #  include "sink/sink.h"', "#include <libpq-fe.h>", "#include <envelope.pb-c.h>"],
         "claim/a.h": ['#include "sink/sink.h"'],
         "sink/a.c": ['#include "db/db.h"', "#include <jansson.h>"],
         "relay/a.c": ['#include "lib/settings.h"'],
@@ -94,6 +96,7 @@ def self_test():
     right = {
         "db/sqlite.c": ['#include "db/db.h"', '#include "core/err.h"', "#include <sqlite3.h>"],
         "db/postgres.c": ["#include <libpq-fe.h>"],
+        "format/proto.c": ["#include <envelope.pb-c.h>"],
         "cli/b.c": ["#include <jansson.h>"],
         "cli/a.c": ['#include "node/node.h"', '#include "version.h"', "#include <sluice/sluice.h>"],
         "lib/yaml_nodes.h": ["#include <yaml.h>", "#include <stdio.h>"],

@@ -18,7 +18,7 @@ README_LINES = 120
 
 # Flags of other programs that the documentation may name.
 FOREIGN = {"--only", "--full", "--reconfigure", "--suite", "--cflags", "--libs", "--self-test",
-           "--wrapper"}
+           "--wrapper", "--decode"}
 
 FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
 CODE = re.compile(r"`[^`\n]*`")

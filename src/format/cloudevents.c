@@ -71,8 +71,11 @@ static sl_str content_type_of(const sl_encoder *e, const sl_msg *m)
 static void add_time(sl_encoder *e, event *ev, int64_t created_us)
 {
     int64_t us = created_us % US_PER_SECOND;
-    us += us < 0 ? US_PER_SECOND : 0;
-    time_t seconds = (time_t)((created_us - us) / US_PER_SECOND);
+    time_t seconds = (time_t)(created_us / US_PER_SECOND);
+    if (us < 0) {
+        us += US_PER_SECOND;
+        seconds--;
+    }
     struct tm tm;
     if (created_us == 0 || !gmtime_r(&seconds, &tm) || tm.tm_year < -1900 ||
         tm.tm_year > 9999 - 1900)

@@ -36,7 +36,8 @@ typedef struct sl_encoder sl_encoder;
 SL_CHECK sl_rc sl_encoder_new(sl_encoder **out, const sl_encode_conf *conf, sl_err *err);
 void sl_encoder_free(sl_encoder *e);
 /* False: the message cannot be put into this form, `why` says so for the operator (no payload in
- * it). Values are UTF-8 as they are: what HTTP wants percent-encoded is HTTP's business. */
+ * it). Names and values are as the producer wrote them, a line break or a NUL included:
+ * what a protocol does not allow is its sink's business. */
 bool sl_encode(sl_encoder *e, const sl_msg *m, sl_encoded *out, char why[160]);
 
 #endif

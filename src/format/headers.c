@@ -127,10 +127,10 @@ static bool take(sl_encoder *e, sl_str json, char *why)
     return true;
 }
 
-/* An adopted table may have an empty text where ours has none. */
+/* An adopted table may have an empty text, or JSON's null, where ours has none. */
 bool sl_headers_take(sl_encoder *e, sl_str json, char *why)
 {
-    if (json.n == 0 || sl_str_eq(json, SL_STR("{}")))
+    if (json.n == 0 || sl_str_eq(json, SL_STR("{}")) || sl_str_eq(json, SL_STR("null")))
         return true;
     return take(e, json, why);
 }

@@ -5,6 +5,8 @@ import pytest
 
 import record
 from harness import PATIENCE, Sluice, is_postgres, query
+from kafka import Kafka, MockKafka, Unreachable, shared_kafka
+from kafkaclient import Client
 from servers import Postgres
 
 LIMIT_SECONDS = 120  # for one test
@@ -34,6 +36,40 @@ def pgdb(pg):
     url = pg.new_database()
     yield url
     pg.drop_database(url)
+
+
+@pytest.fixture(scope="session")
+def kafka():
+    """A Kafka broker, or librdkafka's mock cluster, for the whole run: create topics of your own by new_topic(),
+    and do not stop it. Its listeners are those of tests/support/kafkaclient.py."""
+    with shared_kafka() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def real_kafka(kafka):
+    """The same for what the mock cannot do: deletion, settings, more partitions, TLS, SASL, transactions."""
+    if not kafka.real:
+        pytest.skip(kafka.why)
+    return kafka
+
+
+@pytest.fixture
+def own_kafka():
+    """A Kafka broker that a test may stop, kill and restart."""
+    try:
+        cluster = Kafka()
+    except Unreachable as e:
+        pytest.skip(f"no Kafka broker: {e}")
+    with cluster:
+        yield cluster
+
+
+@pytest.fixture
+def mock_kafka():
+    """librdkafka's mock cluster, for errors on command."""
+    with MockKafka() as cluster:
+        yield cluster
 
 
 @pytest.fixture
@@ -160,7 +196,7 @@ def time_limit(request):
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item):
     """Remembers where each server's log was, for the report of a failure."""
-    servers = {v for v in item.funcargs.values() if isinstance(v, Postgres)}
+    servers = {v for v in item.funcargs.values() if isinstance(v, (Postgres, Client))}
     if "pg" in item.fixturenames or "db" in item.fixturenames:
         servers.update(item.config.stash.get(SERVERS, []))
     item.stash[LOGS] = [(s, s.log_size()) for s in servers]
@@ -174,7 +210,7 @@ def pytest_runtest_makereport(item, call):
     if report.when != "call" or not report.failed:
         return
     for server, since in item.stash.get(LOGS, []):
-        report.sections.append((f"PostgreSQL log, port {server.port}", server.log_text(since)[-20000:]))
+        report.sections.append((f"log of {server}", server.log_text(since)[-20000:]))
     helper = item.funcargs.get("sluice")
     for p in helper.processes if helper else []:
         report.sections.append((f"process {p.pid}, status {p.returncode}", str(p)))

@@ -6,7 +6,7 @@ private port, killed by process id at the end, whatever happens.
         pg.kill()       # as kill -9 of all its processes
         pg.start()
 
-`tests/support/with-servers pg -- CMD` does the same from a shell.
+kafka.py has Kafka, in the same way. `tests/support/with-servers pg -- CMD` does the same from a shell.
 """
 import atexit
 import ctypes
@@ -80,17 +80,17 @@ def _die_with_parent():
     ctypes.CDLL(None).prctl(1, signal.SIGQUIT)
 
 
-def _new_folder(base):
+def new_folder(base, kind="pg"):
     """A temporary folder, and the locked file in it that says that we live. Folders of runs that
     were killed are removed on this occasion."""
-    for owner in glob.glob(os.path.join(base, "sluice-pg-*", "owner")):
+    for owner in glob.glob(os.path.join(base, f"sluice-{kind}-*", "owner")):
         try:
             with open(owner) as f:
                 fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(os.path.dirname(owner), ignore_errors=True)
         except OSError:
             pass  # it lives, or is not ours
-    folder = tempfile.mkdtemp(prefix="sluice-pg-", dir=base)
+    folder = tempfile.mkdtemp(prefix=f"sluice-{kind}-", dir=base)
     new = open(os.path.join(folder, "new"), "w")
     fcntl.flock(new, fcntl.LOCK_EX)
     os.rename(new.name, os.path.join(folder, "owner"))  # seen by others only when it is locked
@@ -138,7 +138,7 @@ class Postgres:
         self._lock = PortLock()
         self.port = self._lock.port
         base = tempfile.gettempdir()
-        self.dir, self._owner = _new_folder(base if len(base) < 60 else "/tmp")
+        self.dir, self._owner = new_folder(base if len(base) < 60 else "/tmp")
         atexit.register(self.close)
         self.data = os.path.join(self.dir, "data")
         self.log = os.path.join(self.dir, "log")
@@ -329,6 +329,9 @@ class Postgres:
 
     def log_size(self):
         return os.path.getsize(self.log)
+
+    def __str__(self):
+        return f"PostgreSQL, port {self.port}"
 
 
 class _Listener:

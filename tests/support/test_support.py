@@ -210,3 +210,13 @@ def test_last_line_and_status(run_all):
     assert report.counts()["failed"] == 1
     assert run_all.finish(report, 1, 0) == 1
     assert run_all.finish(run_all.Report(), 1, 0) == 1
+
+
+def test_a_stand_in_for_a_server_is_said_at_the_end_of_all_tests(run_all, capsys):
+    report = run_all.Report()
+    report.begin("x")
+    report.step("y", lambda: run_all.stand_ins("5 passed\nwith-servers: no Kafka broker, because\n"))
+    assert report.counts() == {"skipped": 1}
+    assert run_all.stand_ins("5 passed\n") == []
+    run_all.finish(report, 0, 0)
+    assert "skipped: x: real Kafka broker: no Kafka broker, because\n" in capsys.readouterr().out

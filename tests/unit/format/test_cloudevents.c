@@ -143,6 +143,7 @@ static const struct {
     { "application/x+json; a=b", { "1", 1 }, "\"data\":1" },
     { "application/json", { "{oops", 5 }, "\"data_base64\":\"e29vcHM=\"" },
     { "application/json", { "", 0 }, "\"data_base64\":\"\"" },
+    { "text/json", { "{oops", 5 }, "\"data_base64\":\"e29vcHM=\"" },
     { "text/plain", { "a\"b", 3 }, "\"data\":\"a\\\"b\"" },
     { "Text/Plain ; charset=utf-8", { "", 0 }, "\"data\":\"\"" },
     { "text/plain", { "\xff", 1 }, "\"data_base64\":\"/w==\"" },

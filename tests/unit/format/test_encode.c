@@ -18,6 +18,22 @@ static void an_unknown_format_is_refused_with_the_known_ones(void **state)
     assert_int_equal(sl_encoder_new(&e, &conf, &err), SL_REFUSED);
 }
 
+/* A build without it says so, and not that there is no such thing. */
+static void protobuf_is_there_or_was_left_out(void **state)
+{
+    (void)state;
+    sl_encoder *e = NULL;
+    sl_err err = { 0 };
+    sl_encode_conf conf = { .format = "protobuf" };
+    if (sl_encoder_new(&e, &conf, &err) != SL_OK)
+        assert_string_equal(
+            err.text, "this build has no format \"protobuf\"\n"
+                      "hint: build it with protobuf-c: meson configure -Dprotobuf=enabled");
+    else
+        assert_non_null(e);
+    sl_encoder_free(e);
+}
+
 static void a_source_is_a_uri_reference(void **state)
 {
     (void)state;
@@ -64,6 +80,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_unknown_format_is_refused_with_the_known_ones),
+        cmocka_unit_test(protobuf_is_there_or_was_left_out),
         cmocka_unit_test(a_source_is_a_uri_reference),
         cmocka_unit_test(an_encoder_is_used_again),
     };

@@ -118,7 +118,7 @@ static void what_is_no_object_is_refused(void **state)
     (void)state;
     refuses("[]", "headers are no JSON object: expected an object at byte 1");
     refuses("\"secret\"", "headers are no JSON object: expected an object at byte 1");
-    refuses("null", "headers are no JSON object: expected an object at byte 1");
+
     refuses(" ", "headers are no JSON object: expected an object at byte 2");
     refuses("{\"a\":1", "headers are no JSON object: expected ',' or '}' at byte 7");
     refuses("{\"a\":1}x", "headers are no JSON object: something follows the object at byte 8");
