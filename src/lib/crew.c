@@ -15,6 +15,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <time.h>
 
 /* A restarted database is found again within seconds, and not hammered meanwhile. */
 #define RECONNECT_BASE_NS (100 * SL_MS)
@@ -54,7 +55,8 @@ struct sl_crew {
     sl_journal *journal;
     sl_fence_places places;
     sl_fencer *fencer;
-    _Atomic bool unclean; /* something may still come true, or is not settled: others have to see to it */
+    _Atomic bool
+        unclean; /* something may still come true, or is not settled: others have to see to it */
     bool notify; /* wake: notify, and it works */
     sl_sink_maker make;
     void *make_ctx;
@@ -295,8 +297,8 @@ static void settle_again(session *s, const worker *w, sl_rc rc)
         rc = sl_conf_open_db(&s->db, w->crew->settings, &w->crew->names, false, stop->fd_now,
                              &err);
         if (rc == SL_OK)
-            rc = s->relay.claim->ops->again(s->relay.claim, s->db, &s->relay.batch, &lost,
-                                            &err);
+            rc =
+                s->relay.claim->ops->again(s->relay.claim, s->db, &s->relay.batch, &lost, &err);
     }
     s->relay.unsettled = rc != SL_OK;
     sl_log_line(w->crew->log, rc == SL_OK ? SL_LOG_INFO : SL_LOG_WARN,
@@ -400,8 +402,7 @@ static sl_rc join(sl_crew *crew, int rehearse_fd, sl_err *err)
     conf.failed = member_failed;
     conf.alarm = member_alarm;
     conf.clean = member_clean;
-    conf.places =
-        (sl_places){ crew->places.ways, crew->places.texts, crew->places.count };
+    conf.places = (sl_places){ crew->places.ways, crew->places.texts, crew->places.count };
     conf.ctx = crew;
     conf.log = crew->log;
     conf.patient = rehearse_fd < 0;

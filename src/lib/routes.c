@@ -81,8 +81,7 @@ sl_rc sl_ways_open(sl_way **out, const sl_routes *r, sl_sink_maker make, void *c
     sl_rc rc = SL_OK;
     for (size_t i = 0; rc == SL_OK && i < r->count; i++) {
         sl_sink_conf conf = r->sinks[i];
-        char *name =
-            r->v[i].fenced ? sl_fence_name(r->table, worker, (int64_t)i) : NULL;
+        char *name = r->v[i].fenced ? sl_fence_name(r->table, worker, (int64_t)i) : NULL;
         conf.worker = worker;
         conf.fence = name;
         conf.log = log;

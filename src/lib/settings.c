@@ -282,9 +282,8 @@ bool sl_settings_fence(const sl_settings *s)
 static sl_rc check_fence(const sl_settings *s, sl_err *err)
 {
     sl_route_conf all = { .sink = s->sink, .delivery = s->delivery, .fence = s->fence };
-    sl_rc rc = s->route_count || !s->sink
-                   ? SL_OK
-                   : sl_route_check_fence(&all, s->fence != 0, "", err);
+    sl_rc rc =
+        s->route_count || !s->sink ? SL_OK : sl_route_check_fence(&all, s->fence != 0, "", err);
     if (rc != SL_OK || !sl_settings_fence(s) || !strcmp(s->strategy, "lanes"))
         return rc;
     return sl_fail(err, SL_REFUSED,

@@ -173,11 +173,11 @@ sl_rc sl_route_check_fence(const sl_route_conf *c, bool wanted, const char *wher
     bool exact = c->delivery == SL_DELIVERY_EXACTLY_ONCE;
     if ((!exact && !wanted) || sl_route_fenced(c))
         return SL_OK;
-    return sl_fail(err, SL_REFUSED,
-                   "%s%sonly a sink kafka: has it\nhint: %s", where,
-                   exact ? "delivery: exactly-once: " : "fence: kafka: ",
-                   exact ? "at-least-once, and consumers that leave out what they know (docs/inbox.md)"
-                         : "fence: none");
+    return sl_fail(
+        err, SL_REFUSED, "%s%sonly a sink kafka: has it\nhint: %s", where,
+        exact ? "delivery: exactly-once: " : "fence: kafka: ",
+        exact ? "at-least-once, and consumers that leave out what they know (docs/inbox.md)"
+              : "fence: none");
 }
 
 static sl_rc check_route(const sl_settings *s, size_t i, sl_err *err)

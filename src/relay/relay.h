@@ -52,7 +52,7 @@ typedef struct sl_relay {
     bool unvouched;      /* the database has not confirmed it since */
     bool exact;          /* what they say was sent must not be sent again */
     bool unsettled;      /* such a turn could not be settled: `again` */
-    bool unclean;        /* it is not known what became of something, and nobody will find out */
+    bool unclean; /* it is not known what became of something, and nobody will find out */
     sl_stop *stop;
     sl_counts *counts;
     sl_log *log;           /* or NULL */

@@ -18,6 +18,7 @@
  * that nothing of ours is borrowed.
  */
 #include "core/clock.h"
+#include "core/fault.h"
 #include "core/mem.h"
 #include "format/encode.h"
 #include "sink/kafka_position.h"
@@ -445,6 +446,7 @@ static went produce_to(kafka_sink *k, sl_kafka_topic *t, sl_msg *m)
         if (k->conf.exact)
             sl_kafka_txn_note(&k->txn, m->id);
         k->heard_ns = k->flying++ ? k->heard_ns : sl_now_ns();
+        SL_FAULT("produced");
         return WENT;
     }
     if (err == RD_KAFKA_RESP_ERR__QUEUE_FULL)
@@ -555,8 +557,7 @@ static sl_readiness init(kafka_sink *k, int64_t timeout_ns, char why[160])
             drop_producer(k);
         return SL_READY_NOT;
     }
-    if (k->conf.exact &&
-        !sl_kafka_position_topic(k->rk, k->conf.positions, LOOK_MAX_NS, why)) {
+    if (k->conf.exact && !sl_kafka_position_topic(k->rk, k->conf.positions, LOOK_MAX_NS, why)) {
         drop_producer(k);
         return SL_READY_NOT;
     }

@@ -25,8 +25,8 @@ typedef struct sl_kafka_conf {
     sl_kafka_partitioner partitioner; /* of messages with a key */
     char *fence;                      /* or NULL: messages are not sent in transactions */
     bool exact;
-    char *positions;                  /* the topic of positions */
-    int64_t answer_ns;                /* no answer for so long: the cluster is out of order */
+    char *positions;   /* the topic of positions */
+    int64_t answer_ns; /* no answer for so long: the cluster is out of order */
 } sl_kafka_conf;
 
 SL_CHECK sl_rc sl_kafka_conf_read(sl_kafka_conf *c, const sl_sink_conf *from, sl_err *err);

@@ -10,7 +10,8 @@ enum { BITS = 5, MORE = 1 << BITS, CHARS_MAX = 13 };
 void sl_kafka_ids_put(sl_buf *out, int64_t *last, int64_t id)
 {
     uint64_t apart = (uint64_t)id - (uint64_t)*last;
-    uint64_t left = (apart << 1) ^ (uint64_t)-(int64_t)(apart >> 63); /* the sign comes last */
+    uint64_t left =
+        (apart << 1) ^ (uint64_t) - (int64_t)(apart >> 63); /* the sign comes last */
     *last = id;
     do {
         unsigned low = (unsigned)(left & (MORE - 1));
@@ -31,7 +32,7 @@ bool sl_kafka_ids_each(sl_str text, sl_kafka_id_fn fn, void *ctx)
         left |= (uint64_t)(value & (MORE - 1)) << (BITS * chars++);
         if (value & MORE)
             continue;
-        id += (left >> 1) ^ (uint64_t)-(int64_t)(left & 1);
+        id += (left >> 1) ^ (uint64_t) - (int64_t)(left & 1);
         fn(ctx, (int64_t)id);
         left = chars = 0;
     }

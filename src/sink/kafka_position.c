@@ -4,6 +4,8 @@
 #include "core/clock.h"
 #include "core/mem.h"
 
+#include <time.h>
+
 enum { ANSWER_MS = 10000 };
 #define YOUNG_NS (50 * SL_MS)
 

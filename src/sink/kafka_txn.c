@@ -168,8 +168,8 @@ sl_txn_came sl_kafka_txn_commit(sl_kafka_txn *t, int64_t timeout_ns, bool *spoil
     }
     sl_txn_came came = SL_TXN_GOES_ON;
     note(why, error);
-    if (is_fatal(t->rk, error) || (!rd_kafka_error_is_retriable(error) &&
-                                   !rd_kafka_error_txn_requires_abort(error))) {
+    if (is_fatal(t->rk, error) ||
+        (!rd_kafka_error_is_retriable(error) && !rd_kafka_error_txn_requires_abort(error))) {
         /* Another has initialised the id, or the brokers have given the transaction up: after the commit, or before. */
         *spoiled = true;
         t->lost = t->conf->exact;

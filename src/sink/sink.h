@@ -41,10 +41,10 @@ typedef struct sl_sink_conf {
     const sl_opt_map
         *props[2];     /* of the library behind it, by their own names; the later counts */
     int64_t answer_ns; /* no answer for so long: it is out of order */
-    const char *
-        fence;  /* NULL, or this worker's name over there, of which each session has its own */
-    bool exact; /* what was delivered is kept there, too */
-    sl_log *log;       /* or NULL */
+    const char
+        *fence;  /* NULL, or this worker's name over there, of which each session has its own */
+    bool exact;  /* what was delivered is kept there, too */
+    sl_log *log; /* or NULL */
 } sl_sink_conf;
 
 /* What became of the wish to be ready for a turn. */
