@@ -252,6 +252,13 @@ static sl_rc deliver(sl_relay *r, sl_err *err)
     return rc;
 }
 
+/* With nothing to send, too: what their libraries tell must not pile up. */
+static void look_after_sinks(sl_relay *r)
+{
+    for (size_t i = 0; i < r->way_count; i++)
+        r->ways[i].sink->ops->poll(r->ways[i].sink, 0);
+}
+
 /* Takes, delivers and settles at most `max`. *settled: something was, and the verdicts are written. */
 static sl_rc turn(sl_relay *r, int64_t max, bool careful, bool *settled, sl_err *err)
 {
@@ -260,6 +267,8 @@ static sl_rc turn(sl_relay *r, int64_t max, bool careful, bool *settled, sl_err 
     sl_rc rc = take(r, max, err);
     if (rc == SL_OK && b->count > 0 && careful)
         rc = count_first(r, err);
+    if (rc == SL_OK && b->count == 0)
+        look_after_sinks(r);
     if (rc != SL_OK || b->count == 0)
         return rc;
     r->counts->taken += b->count;

@@ -5,17 +5,20 @@
  * Either all that is under way is delivered, or from some point on nothing is: librdkafka is told never to give up a
  * single message by itself (message.timeout.ms 0, enable.gapless.guarantee), since those behind it would overtake it.
  * When the cluster does not answer, or the relay wants its messages back, everything is purged at once; what had not
- * been handed to a broker is known not to have arrived, the rest is unknown. Then, and after a fatal error, a new
- * producer is made: its first request is answered after all that the old one had on its way there.
+ * been handed to a broker is known not to have arrived, the rest is unknown. After that, as after any failure, the
+ * next messages go by a new producer, and only when the last of the old ones has its verdict.
+ *
+ * A request of an old producer that a broker has, and has not answered, may be carried out later than what the new
+ * one sends: then the same messages are in the log twice, each time in their order.
  *
  * With a fence all that is under way together is one transaction (sink/kafka_txn.h), and the verdict comes with its commit:
  * all of it is sent, or nothing of it. Then a producer is made and initialised between two turns only.
  *
  * A broker refuses a whole request for the sake of one message. Then they come again one at a time, so that it is
- * known which.
+ * known which. The first one to a partition always goes alone: see sl_kafka_proof.
  *
- * Reports are fetched on the worker's thread; librdkafka's own threads never come here. It copies each message, so
- * that nothing of ours is borrowed.
+ * Reports are fetched on the worker's thread; librdkafka's own threads come here only to log. It copies each message,
+ * so that nothing of ours is borrowed.
  */
 #include "core/clock.h"
 #include "core/fault.h"
@@ -30,8 +33,6 @@ extern const sl_sink_ops sl_sink_kafka;
 
 /* For the brokers to tell whether a topic is there. */
 #define LOOK_MAX_NS (5 * SL_SEC)
-/* A topic that is missing may be about to be made; then its messages are refused. */
-#define GRACE_NS (120 * SL_SEC)
 /* Reports of purged messages come at once, from librdkafka's own threads. */
 #define PURGE_NS (5 * SL_SEC)
 /* To end a transaction that is given up; if that cannot be, the next one to initialise ends it. */
@@ -52,14 +53,17 @@ typedef struct kafka_sink {
     sl_batch *batch;
     sl_msg **under_way; /* handed over in this turn, some of them settled */
     size_t count, cap;
-    size_t produced;  /* the first so many of them were; the others wait for room */
-    size_t flying;    /* of these, those without a report */
-    bool failed;      /* one of this turn: nothing more is produced until all are settled */
-    bool spoiled;     /* the producer is to be made anew */
+    size_t produced; /* the first so many of them were; the others wait for room */
+    size_t flying;   /* of these, those without a report */
+    size_t proving;  /* of these, those that are the first to their partition */
+    bool
+        failed; /* one of them: nothing more is produced until all are settled, by a new producer */
     bool refused;     /* one of them is, with all that it was sent with */
     size_t alone;     /* so many messages more go one at a time */
     int64_t heard_ns; /* the last report, or when the first of those under way was produced */
-    char why[WHY_BYTES];
+    char why
+        [WHY_BYTES]; /* the last trouble that librdkafka told of; empty since one was delivered */
+    const char *purged_as; /* the reason of what is purged now; NULL: another one has failed */
 } kafka_sink;
 
 static kafka_sink *kafka_of(sl_sink *s)
@@ -87,13 +91,12 @@ static void drop_producer(kafka_sink *k)
 {
     if (!k->rk)
         return;
-    sl_kafka_topics_fini(&k->topics);
+    sl_kafka_topics_detach(&k->topics);
     rd_kafka_queue_destroy(k->reports);
     rd_kafka_destroy(k->rk);
     k->rk = k->txn.rk = NULL;
     k->txn.ready = false;
     k->reports = NULL;
-    k->spoiled = false;
 }
 
 static bool make_producer(kafka_sink *k, sl_err *err)
@@ -113,7 +116,7 @@ static bool make_producer(kafka_sink *k, sl_err *err)
     }
     k->txn.rk = k->rk;
     k->reports = rd_kafka_queue_get_main(k->rk);
-    k->topics = (sl_kafka_topics){ .rk = k->rk, .conf = &k->conf, .log = k->log };
+    k->topics.rk = k->rk;
     return true;
 }
 
@@ -133,16 +136,24 @@ static void fail_rest(kafka_sink *k)
     rd_kafka_purge(k->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_NON_BLOCKING);
 }
 
-static void topic_is_missing(kafka_sink *k, sl_msg *m, const char *why)
+/* Why nothing can be delivered by this producer any more; NULL: it can, or it is the fault of a message. */
+static const char *fatal_of(kafka_sink *k)
 {
-    sl_kafka_topic *t =
-        sl_kafka_target(&k->topics, m, k->why) ? sl_kafka_topic_of(&k->topics) : NULL;
-    int64_t now_ns = sl_now_ns();
+    char why[512];
+    rd_kafka_resp_err_t err = k->rk ? rd_kafka_fatal_error(k->rk, why, sizeof why) : 0;
+    if (!err || err == RD_KAFKA_RESP_ERR__GAPLESS_GUARANTEE || sl_kafka_is_shut_out(err))
+        return NULL;
+    note(k, why);
+    return k->why;
+}
+
+static void topic_is_missing(kafka_sink *k, sl_kafka_topic *t, sl_msg *m, const char *why)
+{
     if (t) {
         t->look_ns = 0;
-        t->missing_ns = t->missing_ns ? t->missing_ns : now_ns;
+        sl_kafka_topic_missing(t);
     }
-    settle(k, m, t && now_ns - t->missing_ns > GRACE_NS ? SL_DEAD : SL_RETRY, why);
+    settle(k, m, t && sl_kafka_topic_given_up(t) ? SL_DEAD : SL_RETRY, why);
 }
 
 /* It is not known which of them is at fault, unless it was alone. */
@@ -156,12 +167,15 @@ static void batch_is_refused(kafka_sink *k, sl_msg *m, const char *why)
     k->refused = true;
 }
 
-static void report_failure(kafka_sink *k, sl_msg *m, sl_kafka_came came, const char *why)
+static void report_failure(kafka_sink *k, const rd_kafka_message_t *rkm, sl_kafka_came came)
 {
+    char why[WHY_BYTES];
+    sl_msg *m = rkm->_private;
+    snprintf(why, sizeof why, "Kafka: %s", rd_kafka_err2str(rkm->err));
     fail_rest(k);
     switch (came) {
     case SL_KAFKA_PURGED:
-        settle(k, m, SL_RELEASED, NULL);
+        settle(k, m, SL_RELEASED, k->purged_as ? k->purged_as : fatal_of(k));
         break;
     case SL_KAFKA_DOWN:
         settle(k, m, SL_RELEASED, why);
@@ -170,48 +184,45 @@ static void report_failure(kafka_sink *k, sl_msg *m, sl_kafka_came came, const c
         batch_is_refused(k, m, why);
         break;
     case SL_KAFKA_TOPIC:
-        topic_is_missing(k, m, why);
+        topic_is_missing(k, sl_kafka_topic_named(&k->topics, rd_kafka_topic_name(rkm->rkt)), m,
+                         why);
         break;
     case SL_KAFKA_REFUSED:
         settle(k, m, SL_DEAD, why);
         break;
     default: /* what is aborted has not arrived */
-        settle(k, m, k->conf.fence ? SL_RELEASED : SL_UNKNOWN, why);
+        settle(k, m, k->conf.fence ? SL_RELEASED : SL_UNKNOWN,
+               k->purged_as ? k->purged_as : why);
         break;
     }
+}
+
+static void prove(kafka_sink *k, const rd_kafka_message_t *rkm)
+{
+    sl_kafka_topic *t = sl_kafka_topic_named(&k->topics, rd_kafka_topic_name(rkm->rkt));
+    if (!t || rkm->partition >= t->partitions || t->proof[rkm->partition] != SL_KAFKA_FIRST)
+        return;
+    t->proof[rkm->partition] = SL_KAFKA_PROVEN;
+    k->proving--;
 }
 
 static void report(kafka_sink *k, const rd_kafka_message_t *rkm)
 {
     sl_msg *m = rkm->_private;
     sl_kafka_came came = sl_kafka_verdict(rkm->err, rd_kafka_message_status(rkm));
-    char why[WHY_BYTES];
     k->flying--;
-    k->alone -= k->alone > 0 && came == SL_KAFKA_SENT;
     if (m->verdict != SL_PENDING)
         return; /* it was given up */
-    if (came == SL_KAFKA_SENT) {
-        if (!k->conf.fence) /* else it is by the commit */
-            settle(k, m, SL_SENT, NULL);
-        k->why[0] = '\0';
+    if (came != SL_KAFKA_SENT) {
+        report_failure(k, rkm, came);
         return;
     }
-    snprintf(why, sizeof why, "Kafka: %s", rd_kafka_err2str(rkm->err));
-    report_failure(k, m, came, why);
-}
-
-static void error_event(kafka_sink *k, rd_kafka_event_t *e)
-{
-    char why[512];
-    rd_kafka_resp_err_t err = rd_kafka_event_error(e);
-    if (err != RD_KAFKA_RESP_ERR__FATAL) {
-        note(k, rd_kafka_event_error_string(e)); /* librdkafka goes on by itself */
-        return;
-    }
-    rd_kafka_fatal_error(k->rk, why, sizeof why);
-    note(k, why);
-    k->spoiled = true;
-    fail_rest(k);
+    if (k->proving > 0)
+        prove(k, rkm);
+    k->alone -= k->alone > 0;
+    k->why[0] = '\0';
+    if (!k->conf.fence) /* else it is by the commit */
+        settle(k, m, SL_SENT, NULL);
 }
 
 /* Handles what there is, waiting for the first for so long. */
@@ -224,11 +235,13 @@ static void fetch(kafka_sink *k, int64_t timeout_ns)
         ms = 0;
         k->heard_ns = rd_kafka_event_type(e) == RD_KAFKA_EVENT_DR ? sl_now_ns() : k->heard_ns;
         if (rd_kafka_event_type(e) == RD_KAFKA_EVENT_ERROR)
-            error_event(k, e);
+            note(k, rd_kafka_event_error_string(e)); /* librdkafka goes on, but see below */
         while ((rkm = rd_kafka_event_message_next(e)))
             report(k, rkm);
         rd_kafka_event_destroy(e);
     }
+    if (rd_kafka_fatal_error(k->rk, NULL, 0))
+        fail_rest(k);
 }
 
 /* ---- The transaction ---- */
@@ -245,10 +258,10 @@ static void settle_transaction(kafka_sink *k, sl_verdict v, const char *why)
 static void give_up_transaction(kafka_sink *k, const char *why)
 {
     bool unknown = k->txn.committing;
-    k->spoiled |= unknown || k->flying > 0 || !sl_kafka_txn_abort(&k->txn, ABORT_NS);
+    if (!unknown && k->flying == 0)
+        sl_kafka_txn_abort(&k->txn, ABORT_NS);
     k->txn.open = k->txn.committing = k->txn.lost = false;
-    settle_transaction(k, unknown ? SL_UNKNOWN : SL_RELEASED,
-                       unknown && !why ? "Kafka: no answer to the commit" : why);
+    settle_transaction(k, unknown ? SL_UNKNOWN : SL_RELEASED, why);
 }
 
 /* The producer could not tell: a new one finds out. */
@@ -260,32 +273,33 @@ static sl_txn_came find_out(kafka_sink *k, int64_t timeout_ns, char why[WHY_BYTE
     if (!k->rk && !make_producer(k, &err))
         return SL_TXN_GOES_ON;
     k->txn.fresh = true;
-    k->spoiled = true; /* not for another transaction: this is the middle of a turn */
     return sl_kafka_txn_find_out(&k->txn, timeout_ns, why);
 }
 
-/* Once all of it has its report. */
+static sl_txn_came end_or_abort(kafka_sink *k, int64_t timeout_ns, char why[WHY_BYTES])
+{
+    bool give_up = k->failed && !k->txn.committing;
+    sl_txn_came came = SL_TXN_GOES_ON;
+    if (!give_up)
+        came = sl_kafka_txn_commit(&k->txn, timeout_ns, why);
+    give_up |= came == SL_TXN_GOES_ON && !k->txn.committing &&
+               sl_now_ns() - k->heard_ns > k->conf.answer_ns;
+    if (give_up)
+        sl_kafka_txn_abort(&k->txn, ABORT_NS);
+    return give_up ? SL_TXN_NOT : came;
+}
+
+/* Once all of it has its report. A producer that had any trouble is used no more. */
 static void end_transaction(kafka_sink *k, int64_t timeout_ns)
 {
     char why[WHY_BYTES] = "";
+    bool lost = k->txn.lost;
     if (!k->txn.open || k->flying > 0 || (k->produced < k->count && !k->txn.committing))
         return;
-    sl_txn_came came;
-    if (k->txn.lost)
-        came = find_out(k, timeout_ns, why);
-    else if ((k->failed || k->spoiled) && !k->txn.committing) {
-        k->spoiled |= !sl_kafka_txn_abort(&k->txn, ABORT_NS);
-        came = SL_TXN_NOT;
-    } else
-        came = sl_kafka_txn_commit(&k->txn, timeout_ns, &k->spoiled, why);
-    if (came == SL_TXN_GOES_ON && !k->txn.committing &&
-        sl_now_ns() - k->heard_ns > k->conf.answer_ns) {
-        k->spoiled |= !sl_kafka_txn_abort(&k->txn, ABORT_NS);
-        came = SL_TXN_NOT;
-    }
+    sl_txn_came came = lost ? find_out(k, timeout_ns, why) : end_or_abort(k, timeout_ns, why);
     if (came == SL_TXN_GOES_ON)
         return;
-    k->failed = came != SL_TXN_COMMITTED;
+    k->failed |= lost || came != SL_TXN_COMMITTED;
     settle_transaction(k,
                        came == SL_TXN_COMMITTED ? SL_SENT
                        : came == SL_TXN_NOT     ? SL_RELEASED
@@ -295,44 +309,33 @@ static void end_transaction(kafka_sink *k, int64_t timeout_ns)
 
 /* ---- Giving up ---- */
 
-/* Everything under way, now. `why`: the cluster is out of order; NULL: the relay wants it back. */
+/* Everything under way, now. */
 static void give_up(kafka_sink *k, const char *why)
 {
     int64_t until_ns = sl_now_ns() + PURGE_NS;
     k->failed = true;
-    for (size_t i = k->produced; i < k->count;
-         i++) /* before the reports: they are behind those */
-        if (k->under_way[i]->verdict == SL_PENDING)
-            settle(k, k->under_way[i], SL_RELEASED, why);
-    k->produced = k->count;
-    if (k->flying > 0) {
-        k->spoiled = true;
-        rd_kafka_purge(k->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-    }
+    k->purged_as = why;
+    for (; k->produced < k->count; k->produced++) /* first, for they are behind the others */
+        settle(k, k->under_way[k->produced], SL_RELEASED, why);
+    if (k->flying > 0)
+        rd_kafka_purge(k->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT |
+                                  RD_KAFKA_PURGE_F_NON_BLOCKING);
     while (k->flying > 0 && sl_now_ns() < until_ns)
         fetch(k, 10 * SL_MS);
     if (k->conf.fence)
         give_up_transaction(k, why);
-    for (size_t i = 0; i < k->count;
-         i++) /* librdkafka owes us reports: they die with the producer */
+    for (size_t i = 0; i < k->count; i++) /* reports that are owed die with the producer */
         if (k->under_way[i]->verdict == SL_PENDING)
-            settle(k, k->under_way[i], SL_UNKNOWN, why ? why : "Kafka: no report");
+            settle(k, k->under_way[i], SL_UNKNOWN, why);
+    k->flying = 0;
+    k->purged_as = NULL;
 }
 
-/* What was purged for lack of an answer says so: the breaker has to know. */
 static void give_up_down(kafka_sink *k)
 {
     char why[WHY_BYTES];
     snprintf(why, sizeof why, "%s", k->why[0] ? k->why : "Kafka: no answer");
-    size_t told = k->produced;
     give_up(k, why);
-    for (size_t i = 0; i < told; i++) {
-        sl_msg *m = k->under_way[i];
-        if (m->verdict != SL_RELEASED || m->reason.p)
-            continue;
-        sl_msg_unsettle(k->batch, m);
-        settle(k, m, SL_RELEASED, why);
-    }
 }
 
 /* After the last verdict of what was under way. */
@@ -342,10 +345,11 @@ static void end_round(kafka_sink *k)
         return;
     if (k->refused)
         k->alone = 2 * k->count; /* they come back soon, among others */
-    k->count = k->produced = 0;
-    k->failed = k->refused = false;
-    if (k->spoiled)
+    k->count = k->produced = k->proving = 0;
+    if (k->failed)
         drop_producer(k);
+    k->failed = k->refused = false;
+    sl_kafka_topics_trim(&k->topics);
 }
 
 /* ---- Producing ---- */
@@ -361,13 +365,13 @@ static rd_kafka_headers_t *headers_of(const sl_encoded *e)
     return h;
 }
 
-static rd_kafka_resp_err_t produce_encoded(kafka_sink *k, sl_kafka_topic *t, sl_msg *m,
-                                           const sl_encoded *e)
+static rd_kafka_resp_err_t produce_encoded(kafka_sink *k, sl_kafka_topic *t, int32_t partition,
+                                           sl_msg *m, const sl_encoded *e)
 {
     rd_kafka_headers_t *headers = headers_of(e);
     rd_kafka_vu_t vus[7] = {
         { .vtype = RD_KAFKA_VTYPE_RKT, .u.rkt = t->rkt },
-        { .vtype = RD_KAFKA_VTYPE_PARTITION, .u.i32 = sl_kafka_partition(&k->topics, t, m) },
+        { .vtype = RD_KAFKA_VTYPE_PARTITION, .u.i32 = partition },
         { .vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = { (void *)e->value.p, e->value.n } },
         { .vtype = RD_KAFKA_VTYPE_KEY, .u.mem = { (void *)m->key.p, m->key.n } },
         { .vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = m },
@@ -388,14 +392,12 @@ static rd_kafka_resp_err_t produce_encoded(kafka_sink *k, sl_kafka_topic *t, sl_
 static bool settle_unready(kafka_sink *k, const sl_kafka_topic *t, sl_msg *m)
 {
     char why[WHY_BYTES];
-    int64_t now_ns = sl_now_ns();
     if (!t->err && t->partitions > 0)
         return false;
     sl_kafka_came came = sl_kafka_verdict(t->err, RD_KAFKA_MSG_STATUS_NOT_PERSISTED);
     snprintf(why, sizeof why, "Kafka: topic %.60s: %s", t->name, rd_kafka_err2str(t->err));
-    if (came == SL_KAFKA_TOPIC || t->missing_ns)
-        settle(k, m, t->missing_ns && now_ns - t->missing_ns > GRACE_NS ? SL_DEAD : SL_RETRY,
-               why);
+    if (came == SL_KAFKA_TOPIC)
+        settle(k, m, sl_kafka_topic_given_up(t) ? SL_DEAD : SL_RETRY, why);
     else if (came == SL_KAFKA_REFUSED)
         settle(k, m, SL_DEAD, why);
     else if (t->partitions > 0)
@@ -421,18 +423,37 @@ typedef enum went { WENT, FULL, SETTLED } went;
 static bool may_produce(kafka_sink *k)
 {
     k->full |= k->conf.exact && !sl_kafka_txn_room(&k->txn);
-    if (k->full)
-        return false;
-    if (sl_kafka_txn_begin(&k->txn))
-        return true;
-    k->spoiled = true;
+    if (k->full || sl_kafka_txn_begin(&k->txn))
+        return !k->full;
+    fail_rest(k);
     return false;
+}
+
+static went not_produced(kafka_sink *k, sl_kafka_topic *t, sl_msg *m, rd_kafka_resp_err_t err)
+{
+    char why[WHY_BYTES];
+    if (err == RD_KAFKA_RESP_ERR__QUEUE_FULL && k->flying > 0)
+        return FULL;
+    snprintf(why, sizeof why, "Kafka: %s", rd_kafka_err2str(err));
+    if (err == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION || err == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC)
+        topic_is_missing(k, t, m, why);
+    else if (err == RD_KAFKA_RESP_ERR__FATAL) {
+        settle(k, m, SL_RELEASED, fatal_of(k));
+        fail_rest(k);
+    } else if (err == RD_KAFKA_RESP_ERR__QUEUE_FULL)
+        settle(k, m, SL_DEAD, "Kafka: larger than all of queue.buffering.max.kbytes");
+    else
+        settle(k, m, SL_DEAD, why); /* too large, or no message that Kafka could take */
+    return SETTLED;
 }
 
 static went produce_to(kafka_sink *k, sl_kafka_topic *t, sl_msg *m)
 {
     sl_encoded e;
     char why[WHY_BYTES];
+    int32_t partition = sl_kafka_partition(&k->topics, t, m);
+    if (t->proof[partition] == SL_KAFKA_FIRST)
+        return FULL;
     if (!sl_encode(k->encoder, m, &e, why)) {
         settle(k, m, SL_DEAD, why);
         return SETTLED;
@@ -441,25 +462,18 @@ static went produce_to(kafka_sink *k, sl_kafka_topic *t, sl_msg *m)
         settle(k, m, SL_RELEASED, NULL);
         return SETTLED;
     }
-    rd_kafka_resp_err_t err = produce_encoded(k, t, m, &e);
-    if (!err) {
-        if (k->conf.exact)
-            sl_kafka_txn_note(&k->txn, m->id);
-        k->heard_ns = k->flying++ ? k->heard_ns : sl_now_ns();
-        SL_FAULT("produced");
-        return WENT;
+    rd_kafka_resp_err_t err = produce_encoded(k, t, partition, m, &e);
+    if (err)
+        return not_produced(k, t, m, err);
+    if (k->conf.exact)
+        sl_kafka_txn_note(&k->txn, m->id);
+    k->heard_ns = k->flying++ ? k->heard_ns : sl_now_ns();
+    if (t->proof[partition] == SL_KAFKA_NO_PROOF) {
+        t->proof[partition] = SL_KAFKA_FIRST;
+        k->proving++;
     }
-    if (err == RD_KAFKA_RESP_ERR__QUEUE_FULL)
-        return FULL;
-    snprintf(why, sizeof why, "Kafka: %s", rd_kafka_err2str(err));
-    if (err == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION || err == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC)
-        topic_is_missing(k, m, why);
-    else if (err == RD_KAFKA_RESP_ERR__FATAL) {
-        k->spoiled = true;
-        settle(k, m, SL_RELEASED, NULL);
-    } else
-        settle(k, m, SL_DEAD, why); /* too large, or no message that Kafka could take */
-    return SETTLED;
+    SL_FAULT("produced");
+    return WENT;
 }
 
 static went produce(kafka_sink *k, sl_msg *m)
@@ -471,24 +485,36 @@ static went produce(kafka_sink *k, sl_msg *m)
     }
     sl_kafka_topic *t = sl_kafka_topic_of(&k->topics);
     if (!t) {
-        settle(k, m, SL_RELEASED, "Kafka: out of memory");
+        settle(k, m, SL_RELEASED, "Kafka: librdkafka has no room for a topic");
         return SETTLED;
     }
     look_if_due(k, t);
+    if (k->failed)
+        return FULL; /* one before it, meanwhile */
     return settle_unready(k, t, m) ? SETTLED : produce_to(k, t, m);
 }
 
-/* As many as there is room for. */
+static void release_waiting(kafka_sink *k)
+{
+    const char *why = fatal_of(k);
+    for (; k->produced < k->count; k->produced++)
+        settle(k, k->under_way[k->produced], SL_RELEASED, why);
+}
+
+/* As many as there is room for. Behind one that could not be produced, none that waited goes. */
 static void produce_more(kafka_sink *k)
 {
     while (k->produced < k->count && !k->failed && !k->txn.committing &&
            !(k->alone && k->flying > 0)) {
-        if (produce(k, k->under_way[k->produced]) == FULL)
+        went how = produce(k, k->under_way[k->produced]);
+        if (how == FULL)
             break;
         k->produced++;
+        if (how == SETTLED)
+            release_waiting(k);
     }
-    for (; k->failed && k->produced < k->count; k->produced++)
-        settle(k, k->under_way[k->produced], SL_RELEASED, NULL);
+    if (k->failed)
+        release_waiting(k);
 }
 
 /* ---- The sink ---- */
@@ -498,12 +524,13 @@ static void kafka_submit(sl_sink *s, sl_batch *b, sl_msg *m)
     kafka_sink *k = kafka_of(s);
     sl_err err = { 0 };
     k->batch = b;
-    if (k->spoiled || k->failed) {
+    if (k->rk && k->count == 0)
+        fetch(k, 0); /* what librdkafka told while there was nothing to do */
+    if (k->failed)
         end_round(k);
-        if (k->spoiled || k->failed) {
-            settle(k, m, SL_RELEASED, NULL);
-            return;
-        }
+    if (k->failed) {
+        settle(k, m, SL_RELEASED, fatal_of(k));
+        return;
     }
     if (k->conf.fence && !k->txn.ready) { /* only between turns */
         settle(k, m, SL_RELEASED, NULL);
@@ -517,8 +544,6 @@ static void kafka_submit(sl_sink *s, sl_batch *b, sl_msg *m)
         k->cap = k->cap ? k->cap * 2 : 512;
         k->under_way = sl_realloc(k->under_way, k->cap * sizeof(sl_msg *));
     }
-    if (k->count == 0)
-        fetch(k, 0); /* what librdkafka told while there was nothing to do */
     k->under_way[k->count++] = m;
     produce_more(k);
 }
@@ -526,9 +551,10 @@ static void kafka_submit(sl_sink *s, sl_batch *b, sl_msg *m)
 static void kafka_poll(sl_sink *s, int64_t timeout_ns)
 {
     kafka_sink *k = kafka_of(s);
+    if (k->rk)
+        fetch(k, k->flying > 0 ? timeout_ns
+                               : 0); /* with nothing to do: what it tells must not pile up */
     if (k->rk && k->count > 0) {
-        if (k->flying > 0)
-            fetch(k, timeout_ns);
         produce_more(k);
         if (k->flying > 0 && sl_now_ns() - k->heard_ns > k->conf.answer_ns)
             give_up_down(k);
@@ -541,9 +567,8 @@ static void kafka_poll(sl_sink *s, int64_t timeout_ns)
 static void kafka_recall(sl_sink *s)
 {
     kafka_sink *k = kafka_of(s);
-    if ((k->rk || k->txn.open) && k->count > 0)
-        give_up(k, NULL);
-    k->flying = 0;
+    if ((k->rk && k->flying + k->count - k->produced > 0) || k->txn.open)
+        give_up(k, "Kafka: called back before it had an answer");
     end_round(k);
 }
 
@@ -564,6 +589,14 @@ static sl_readiness init(kafka_sink *k, int64_t timeout_ns, char why[160])
     return SL_READY_ANEW;
 }
 
+static void begin_session(kafka_sink *k, int64_t session)
+{
+    drop_producer(k);
+    free(k->txn.id);
+    k->txn.id = sl_kafka_txn_id(k->conf.fence, session);
+    k->txn.session = session;
+}
+
 static sl_readiness kafka_ready(sl_sink *s, int64_t session, int64_t timeout_ns, char why[160])
 {
     kafka_sink *k = kafka_of(s);
@@ -572,16 +605,13 @@ static sl_readiness kafka_ready(sl_sink *s, int64_t session, int64_t timeout_ns,
         return SL_READY;
     k->full = false;
     sl_kafka_txn_turn(&k->txn);
-    if (k->spoiled || k->txn.session != session)
-        drop_producer(k);
+    if (k->rk)
+        fetch(k, 0); /* it may have been shut out, or given up by the brokers */
+    end_round(k);
+    if (k->txn.session != session)
+        begin_session(k, session);
     if (k->txn.ready)
         return SL_READY;
-    if (k->txn.session != session) {
-        free(k->txn.id);
-        k->txn.id = sl_kafka_txn_id(k->conf.fence, session);
-        k->txn.session = session;
-    }
-    k->spoiled = false;
     if (!k->rk && !make_producer(k, &err)) {
         snprintf(why, 160, "%.150s", err.text);
         return SL_READY_NOT;
@@ -604,6 +634,7 @@ static void kafka_close(sl_sink *s)
     kafka_sink *k = kafka_of(s);
     drop_producer(k);
     sl_kafka_txn_fini(&k->txn);
+    sl_kafka_topics_fini(&k->topics);
     sl_encoder_free(k->encoder);
     sl_kafka_conf_fini(&k->conf);
     free(k->under_way);
@@ -617,6 +648,7 @@ static sl_rc kafka_open(sl_sink **out, const sl_sink_conf *conf, sl_err *err)
     k->base.ops = &sl_sink_kafka;
     k->log = conf->log;
     k->txn = (sl_kafka_txn){ .conf = &k->conf, .log = conf->log };
+    k->topics = (sl_kafka_topics){ .conf = &k->conf, .log = k->log };
     sl_rc rc = sl_kafka_conf_read(&k->conf, conf, err);
     if (rc == SL_OK)
         rc = sl_encoder_new(&k->encoder,

@@ -5,6 +5,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <strings.h>
@@ -13,9 +14,13 @@
 #define ANSWER_MIN_NS SL_SEC
 #define ANSWER_MAX_NS (20 * SL_SEC)
 
-enum { ERRSTR_BYTES = 512, SECRET_MAX_BYTES = 64 * 1024 };
+enum { ERRSTR_BYTES = 512, SECRET_MAX_BYTES = 64 * 1024, NAME_MAX_BYTES = 249 };
 
 /* ---- Properties that are not the user's ---- */
+
+#define GIVES_UP "what it gives up by itself is overtaken by those behind it"
+#define YES "true", "t", "1"
+#define NO "false", "f", "0"
 
 /* Whatever it is set to, only this value keeps the promise. */
 static const struct fixed {
@@ -23,16 +28,19 @@ static const struct fixed {
     const char *values[3]; /* that are as good as not saying it */
     const char *why;
 } fixed[] = {
-    { "enable.idempotence", { "true" }, "without it a retry changes the order of messages" },
+    { "enable.idempotence", { YES }, "without it a retry changes the order of messages" },
     { "acks", { "all", "-1" }, "a message counts as sent when all replicas in sync have it" },
     { "request.required.acks",
       { "all", "-1" },
       "a message counts as sent when all replicas in sync have it" },
-    { "enable.gapless.guarantee", { "true" }, "without it a failed message is overtaken" },
+    { "enable.gapless.guarantee", { YES }, "without it a failed message is overtaken" },
+    { "retries", { "2147483647" }, GIVES_UP },
+    { "message.send.max.retries", { "2147483647" }, GIVES_UP },
     { "queuing.strategy", { "fifo" }, "messages of a key are sent in their order" },
     { "delivery.report.only.error",
-      { "false" },
+      { NO },
       "what was delivered could not be taken from the table" },
+    { "log.queue", { NO }, "nobody reads that queue: it would grow for ever" },
     { "bootstrap.servers",
       { NULL },
       "the brokers stand in the URL, kafka://HOST:PORT,HOST:PORT" },
@@ -95,7 +103,7 @@ static sl_rc read_secret_file(const char *name, const char *path, sl_buf *out, s
                        path, strerror(e));
     sl_buf_took(out, (size_t)n);
     while (out->n > 0 && (out->p[out->n - 1] == '\n' || out->p[out->n - 1] == '\r'))
-        out->n--;
+        out->p[--out->n] = '\0';
     return SL_OK;
 }
 
@@ -132,7 +140,8 @@ static sl_rc set_raw(sl_kafka_conf *c, const char *name, const char *value, sl_e
             name);
     if (is_secret(name)) /* its text repeats the value */
         return sl_fail(err, SL_REFUSED, "sink kafka: the value of %s is refused", name);
-    return sl_fail(err, SL_REFUSED, "sink kafka: %s", why);
+    return sl_fail(err, SL_REFUSED, "sink kafka: %s: %s", name,
+                   why); /* which may call it otherwise */
 }
 
 static sl_rc set_partitioner(sl_kafka_conf *c, const char *value, sl_err *err)
@@ -163,9 +172,17 @@ static sl_rc set_timeout(sl_kafka_conf *c, const char *name, const char *value, 
                    name, value);
 }
 
+/* librdkafka takes topic.acks for acks: what is checked is what it means. */
+static const char *meant_by(const char *name)
+{
+    bool of_its_own = !strncmp(name, "topic.metadata.", 15) || !strcmp(name, "topic.blacklist");
+    return !strncmp(name, "topic.", 6) && !of_its_own ? name + 6 : name;
+}
+
 static sl_rc set_prop(sl_kafka_conf *c, const char *name, const char *value, sl_err *err)
 {
     sl_buf text = { 0 };
+    name = meant_by(name);
     sl_rc rc = check_fixed(name, value, err);
     if (rc != SL_OK)
         return rc;
@@ -211,10 +228,10 @@ static void unescape(char *text)
 static sl_rc set_from_url(sl_kafka_conf *c, char *pair, sl_err *err)
 {
     char *value = strchr(pair, '=');
-    if (!value)
+    if (!value) /* not repeated: it may be the rest of a password */
         return sl_fail(err, SL_REFUSED,
-                       "sink kafka: \"%.40s\" in the URL has no value\nhint: ?NAME=VALUE",
-                       pair);
+                       "sink kafka: a property in the URL has no value\nhint: ?NAME=VALUE&..., "
+                       "with an & in a value as %%26");
     *value++ = '\0';
     unescape(pair);
     unescape(value);
@@ -231,14 +248,60 @@ static sl_rc set_from_url(sl_kafka_conf *c, char *pair, sl_err *err)
     return SL_OK;
 }
 
+/* Behind a secret, what is wrong may be the rest of it. */
 static sl_rc read_query(sl_kafka_conf *c, char *query, sl_err *err)
 {
     char *rest = NULL;
+    bool behind = false;
     sl_rc rc = SL_OK;
     for (char *pair = strtok_r(query, "&", &rest); pair && rc == SL_OK;
-         pair = strtok_r(NULL, "&", &rest))
+         pair = strtok_r(NULL, "&", &rest)) {
         rc = set_from_url(c, pair, err);
+        if (rc != SL_OK && behind)
+            return sl_fail(err, rc,
+                           "sink kafka: a property in the URL, behind a secret, is refused\n"
+                           "hint: an & in a value is written %%26");
+        behind |= is_secret(meant_by(pair)); /* which ends at its name by now */
+    }
     return rc;
+}
+
+/* HOST, HOST:PORT, [ADDRESS] or [ADDRESS]:PORT. */
+static bool is_broker(const char *text, size_t n)
+{
+    const char *end = text + n;
+    const char *close = *text == '[' ? memchr(text, ']', n) : NULL;
+    const char *colon =
+        memchr(close ? close : text, ':', (size_t)(end - (close ? close : text)));
+    const char *host_end = colon ? colon : end;
+    long port = 0;
+    if (host_end == text || (*text == '[' && close + 1 != host_end))
+        return false;
+    for (const char *p = text; p < host_end; p++)
+        if (!isalnum((unsigned char)*p) && !strchr("._-[]:%", *p))
+            return false;
+    for (const char *p = colon ? colon + 1 : end; p < end; p++)
+        if (!isdigit((unsigned char)*p) || (port = port * 10 + (*p - '0')) > 65535)
+            return false;
+    return !colon || port > 0;
+}
+
+static sl_rc check_brokers(const char *text, sl_err *err)
+{
+    if (strchr(text, '@'))
+        return sl_fail(err, SL_REFUSED,
+                       "sink kafka: a name and password cannot stand in the URL\nhint: kafka: "
+                       "{sasl.username: ..., sasl.password: \"file:PATH\"}");
+    for (const char *p = text;; p++) {
+        size_t n = strcspn(p, ",");
+        if (n == 0 || !is_broker(p, n))
+            return sl_fail(err, SL_REFUSED,
+                           "sink kafka: %s in the URL\nhint: kafka://HOST:9092,HOST:9092",
+                           *text ? "not a broker" : "no broker");
+        p += n;
+        if (!*p)
+            return SL_OK;
+    }
 }
 
 static sl_rc read_url(sl_kafka_conf *c, const char *url, sl_err *err)
@@ -254,14 +317,7 @@ static sl_rc read_url(sl_kafka_conf *c, const char *url, sl_err *err)
     char *path = strchr(text, '/');
     if (path)
         *path++ = '\0';
-    sl_rc rc = SL_OK;
-    if (!*text)
-        rc = sl_fail(err, SL_REFUSED,
-                     "sink kafka: no broker in the URL\nhint: kafka://HOST:9092");
-    else if (strchr(text, '@'))
-        rc = sl_fail(err, SL_REFUSED,
-                     "sink kafka: a name and password cannot stand in the URL\nhint: kafka: "
-                     "{sasl.username: ..., sasl.password: \"file:PATH\"}");
+    sl_rc rc = check_brokers(text, err);
     if (rc == SL_OK && path && *path) {
         unescape(path);
         set_text(&c->target, path);
@@ -271,6 +327,41 @@ static sl_rc read_url(sl_kafka_conf *c, const char *url, sl_err *err)
     set_text(&c->brokers, text);
     free(text);
     return rc;
+}
+
+/* ---- The target ---- */
+
+bool sl_kafka_is_name(sl_str s)
+{
+    static const char good[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    if (s.n == 0 || s.n > NAME_MAX_BYTES || sl_str_eq(s, SL_STR(".")) ||
+        sl_str_eq(s, SL_STR("..")))
+        return false;
+    for (size_t i = 0; i < s.n; i++)
+        if (!s.p[i] || !strchr(good, s.p[i]))
+            return false;
+    return true;
+}
+
+/* What no message could go to is said now, rather than of each of them. */
+static sl_rc check_target(const char *target, sl_err *err)
+{
+    sl_buf name = { 0 };
+    for (const char *p = target; *p; p++) {
+        size_t skip = !strncmp(p, "{topic}", 7) ? 7 : !strncmp(p, "{type}", 6) ? 6 : 0;
+        sl_buf_putc(&name, skip ? 'x' : *p);
+        p += skip ? skip - 1 : 0;
+    }
+    bool good = sl_kafka_is_name((sl_str){ name.p, name.n });
+    sl_buf_fini(&name);
+    if (good)
+        return SL_OK;
+    return sl_fail(
+        err, SL_REFUSED,
+        "sink kafka: target \"%.80s\" is no name for a topic\nhint: letters, digits, "
+        "dots, dashes and underscores, and {topic} or {type} of the message",
+        target);
 }
 
 /* ---- As a whole ---- */
@@ -334,6 +425,8 @@ sl_rc sl_kafka_conf_read(sl_kafka_conf *c, const sl_sink_conf *from, sl_err *err
         rc = set_raw(c, "bootstrap.servers", c->brokers, err);
     if (rc == SL_OK && !c->target)
         set_text(&c->target, "{topic}");
+    if (rc == SL_OK)
+        rc = check_target(c->target, err);
     if (rc != SL_OK)
         sl_kafka_conf_fini(c);
     return rc;

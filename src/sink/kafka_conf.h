@@ -31,5 +31,6 @@ typedef struct sl_kafka_conf {
 
 SL_CHECK sl_rc sl_kafka_conf_read(sl_kafka_conf *c, const sl_sink_conf *from, sl_err *err);
 void sl_kafka_conf_fini(sl_kafka_conf *c);
+bool sl_kafka_is_name(sl_str s); /* of a topic */
 
 #endif

@@ -3,21 +3,58 @@
 
 #include "core/clock.h"
 #include "core/mem.h"
+#include "sink/kafka_verdict.h"
 
 /* How often it is looked whether a topic has more partitions, and whether a missing one is there. */
 #define LOOK_NS (30 * SL_SEC)
 #define MISSING_NS SL_SEC
 #define YOUNG_NS (50 * SL_MS)
 
-enum { NAME_MAX_BYTES = 249 };
+enum { TOPICS_MAX = 20000 };
+
+int64_t sl_kafka_grace_ns = 120 * SL_SEC;
+
+static void let_go(sl_kafka_topic *topic)
+{
+    if (topic->rkt)
+        rd_kafka_topic_destroy(topic->rkt);
+    free(topic->proof);
+    topic->rkt = NULL;
+    topic->proof = NULL;
+    topic->partitions = 0;
+    topic->look_ns = 0;
+    topic->err = RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+void sl_kafka_topics_detach(sl_kafka_topics *t)
+{
+    for (size_t i = 0; i < t->count; i++)
+        let_go(t->v[i]);
+    t->rk = NULL;
+}
+
+static void forget_all(sl_kafka_topics *t)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        let_go(t->v[i]);
+        free(t->v[i]->name);
+        free(t->v[i]);
+    }
+    t->count = 0;
+    sl_keymap_reset(&t->by_name);
+}
+
+void sl_kafka_topics_trim(sl_kafka_topics *t)
+{
+    if (t->count > TOPICS_MAX)
+        forget_all(t);
+}
 
 void sl_kafka_topics_fini(sl_kafka_topics *t)
 {
-    for (size_t i = 0; i < t->count; i++) {
-        rd_kafka_topic_destroy(t->v[i].rkt);
-        free(t->v[i].name);
-    }
+    forget_all(t);
     free(t->v);
+    sl_keymap_fini(&t->by_name);
     sl_buf_fini(&t->name);
     *t = (sl_kafka_topics){ 0 };
 }
@@ -38,23 +75,10 @@ static void fill(sl_buf *out, const char *template, const sl_msg *m)
     }
 }
 
-static bool is_name(sl_str s)
-{
-    static const char good[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-    if (s.n == 0 || s.n > NAME_MAX_BYTES || sl_str_eq(s, SL_STR(".")) ||
-        sl_str_eq(s, SL_STR("..")))
-        return false;
-    for (size_t i = 0; i < s.n; i++)
-        if (!s.p[i] || !strchr(good, s.p[i]))
-            return false;
-    return true;
-}
-
 bool sl_kafka_target(sl_kafka_topics *t, const sl_msg *m, char why[160])
 {
     fill(&t->name, t->conf->target, m);
-    if (is_name((sl_str){ t->name.p, t->name.n }))
+    if (sl_kafka_is_name((sl_str){ t->name.p, t->name.n }))
         return true;
     if (t->name.n == 0)
         snprintf(why, 160, "no Kafka topic: the message has none");
@@ -72,29 +96,42 @@ bool sl_kafka_same_target(const sl_kafka_conf *c, const sl_msg *a, const sl_msg 
 
 /* ---- Topics ---- */
 
+sl_kafka_topic *sl_kafka_topic_named(const sl_kafka_topics *t, const char *name)
+{
+    const int64_t *at = t->count ? sl_keymap_find(&t->by_name, sl_str_of(name)) : NULL;
+    return at ? t->v[*at - 1] : NULL;
+}
+
+static sl_kafka_topic *add(sl_kafka_topics *t, const char *name)
+{
+    if (t->count == t->cap) {
+        t->cap = t->cap ? t->cap * 2 : 8;
+        t->v = sl_realloc(t->v, t->cap * sizeof(sl_kafka_topic *));
+    }
+    sl_kafka_topic *topic = sl_alloc(sizeof *topic);
+    topic->name = sl_strdup(name);
+    t->v[t->count++] = topic;
+    *sl_keymap_at(&t->by_name, sl_str_of(topic->name)) = (int64_t)t->count;
+    return topic;
+}
+
 sl_kafka_topic *sl_kafka_topic_of(sl_kafka_topics *t)
 {
     const char *name = sl_buf_text(&t->name);
-    for (size_t i = 0; i < t->count; i++)
-        if (!strcmp(t->v[i].name, name))
-            return &t->v[i];
-    rd_kafka_topic_t *rkt = rd_kafka_topic_new(t->rk, name, NULL);
-    if (!rkt)
-        return NULL;
-    if (t->count == t->cap) {
-        t->cap = t->cap ? t->cap * 2 : 8;
-        t->v = sl_realloc(t->v, t->cap * sizeof *t->v);
-    }
-    t->v[t->count] = (sl_kafka_topic){ .name = sl_strdup(name), .rkt = rkt };
-    return &t->v[t->count++];
+    sl_kafka_topic *topic = sl_kafka_topic_named(t, name);
+    if (!topic)
+        topic = add(t, name);
+    if (!topic->rkt)
+        topic->rkt = rd_kafka_topic_new(t->rk, name, NULL);
+    return topic->rkt ? topic : NULL;
 }
 
 static rd_kafka_resp_err_t ask(sl_kafka_topics *t, sl_kafka_topic *topic, int64_t timeout_ns,
                                int32_t *partitions)
 {
     const struct rd_kafka_metadata *md = NULL;
-    rd_kafka_resp_err_t err =
-        rd_kafka_metadata(t->rk, 0, topic->rkt, &md, (int)(timeout_ns / SL_MS) + 1);
+    int ms = timeout_ns > 0 ? (int)(timeout_ns / SL_MS) + 1 : 1; /* below 0 is for ever */
+    rd_kafka_resp_err_t err = rd_kafka_metadata(t->rk, 0, topic->rkt, &md, ms);
     if (!err && md->topic_cnt == 1) {
         err = md->topics[0].err;
         *partitions = md->topics[0].partition_cnt;
@@ -128,24 +165,44 @@ static rd_kafka_resp_err_t ask_until(sl_kafka_topics *t, sl_kafka_topic *topic,
     }
 }
 
+void sl_kafka_topic_found(sl_kafka_topics *t, sl_kafka_topic *topic, int32_t partitions)
+{
+    int64_t now_ns = sl_now_ns();
+    tell_change(t, topic, partitions);
+    topic->proof = sl_realloc(topic->proof, (size_t)partitions);
+    if (partitions > topic->partitions)
+        memset(topic->proof + topic->partitions, SL_KAFKA_NO_PROOF,
+               (size_t)(partitions - topic->partitions));
+    topic->err = RD_KAFKA_RESP_ERR_NO_ERROR;
+    topic->partitions = partitions;
+    topic->missing_ns = 0;
+    topic->look_ns = now_ns + LOOK_NS;
+    topic->sticky = (int32_t)(now_ns / SL_MS % partitions);
+}
+
+void sl_kafka_topic_missing(sl_kafka_topic *topic)
+{
+    topic->missing_ns = topic->missing_ns ? topic->missing_ns : sl_now_ns();
+}
+
+bool sl_kafka_topic_given_up(const sl_kafka_topic *topic)
+{
+    return topic->missing_ns && sl_now_ns() - topic->missing_ns > sl_kafka_grace_ns;
+}
+
 void sl_kafka_topic_look(sl_kafka_topics *t, sl_kafka_topic *topic, int64_t timeout_ns)
 {
     int32_t partitions = 0;
-    topic->err = ask_until(t, topic, sl_now_ns() + timeout_ns, &partitions);
-    int64_t now_ns = sl_now_ns();
-    if (!topic->err) {
-        tell_change(t, topic, partitions);
-        topic->partitions = partitions;
-        topic->missing_ns = 0;
-        topic->look_ns = now_ns + LOOK_NS;
-        topic->sticky = (int32_t)(now_ns / SL_MS % partitions);
+    rd_kafka_resp_err_t err = ask_until(t, topic, sl_now_ns() + timeout_ns, &partitions);
+    if (!err) {
+        sl_kafka_topic_found(t, topic, partitions);
         return;
     }
-    topic->look_ns = now_ns + MISSING_NS;
-    if (topic->err == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
-        topic->err == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC) {
+    topic->err = err;
+    topic->look_ns = sl_now_ns() + MISSING_NS;
+    if (sl_kafka_verdict(err, RD_KAFKA_MSG_STATUS_NOT_PERSISTED) == SL_KAFKA_TOPIC) {
         topic->partitions = 0;
-        topic->missing_ns = topic->missing_ns ? topic->missing_ns : now_ns;
+        sl_kafka_topic_missing(topic);
     }
 }
 

@@ -10,6 +10,7 @@
 /* offset.metadata.max.bytes of a broker, if nobody has changed it. */
 enum { METADATA_BYTES = 4096, METADATA_MIN_BYTES = 64, ID_MAX_CHARS = 13 };
 #define FENCE_NS (20 * SL_SEC)
+#define ABORT_NS (2 * SL_SEC)
 /* It begins anew with each call. */
 #define POSITION_NS (2 * SL_SEC)
 
@@ -60,6 +61,12 @@ static bool is_fatal(const rd_kafka_t *rk, const rd_kafka_error_t *error)
     char ignored[8];
     return rd_kafka_error_is_fatal(error) ||
            rd_kafka_fatal_error((rd_kafka_t *)(uintptr_t)rk, ignored, sizeof ignored);
+}
+
+bool sl_kafka_is_shut_out(rd_kafka_resp_err_t err)
+{
+    return err == RD_KAFKA_RESP_ERR__FENCED || err == RD_KAFKA_RESP_ERR_PRODUCER_FENCED ||
+           err == RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH;
 }
 
 /* ---- Initialising ---- */
@@ -122,16 +129,8 @@ static sl_txn_came ended(sl_kafka_txn *t, sl_txn_came came)
     return came;
 }
 
-static sl_txn_came not_committed(sl_kafka_txn *t, bool fatal, bool *spoiled)
-{
-    *spoiled |= fatal;
-    if (!fatal && !sl_kafka_txn_abort(t, SL_SEC))
-        *spoiled = true;
-    return ended(t, SL_TXN_NOT);
-}
-
 /* The position as a part of it. */
-static sl_txn_came position(sl_kafka_txn *t, int64_t timeout_ns, bool *spoiled, char why[160])
+static sl_txn_came position(sl_kafka_txn *t, int64_t timeout_ns, char why[160])
 {
     timeout_ns = timeout_ns > POSITION_NS ? timeout_ns : POSITION_NS;
     rd_kafka_error_t *error = sl_kafka_position_put(t->rk, t->id, t->conf->positions, t->number,
@@ -144,17 +143,18 @@ static sl_txn_came position(sl_kafka_txn *t, int64_t timeout_ns, bool *spoiled, 
     note(why, error);
     if (rd_kafka_error_code(error) == RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE)
         t->room = t->room / 2 > METADATA_MIN_BYTES ? t->room / 2 : METADATA_MIN_BYTES;
-    if (!rd_kafka_error_is_retriable(error))
-        came = not_committed(t, is_fatal(t->rk, error), spoiled);
+    if (!rd_kafka_error_is_retriable(error)) {
+        sl_kafka_txn_abort(t, ABORT_NS);
+        came = SL_TXN_NOT;
+    }
     rd_kafka_error_destroy(error);
     return came;
 }
 
-sl_txn_came sl_kafka_txn_commit(sl_kafka_txn *t, int64_t timeout_ns, bool *spoiled,
-                                char why[160])
+sl_txn_came sl_kafka_txn_commit(sl_kafka_txn *t, int64_t timeout_ns, char why[160])
 {
     if (t->conf->exact && !t->positioned) {
-        sl_txn_came came = position(t, timeout_ns, spoiled, why);
+        sl_txn_came came = position(t, timeout_ns, why);
         if (!t->positioned)
             return came;
     }
@@ -171,27 +171,23 @@ sl_txn_came sl_kafka_txn_commit(sl_kafka_txn *t, int64_t timeout_ns, bool *spoil
     if (is_fatal(t->rk, error) ||
         (!rd_kafka_error_is_retriable(error) && !rd_kafka_error_txn_requires_abort(error))) {
         /* Another has initialised the id, or the brokers have given the transaction up: after the commit, or before. */
-        *spoiled = true;
-        t->lost = t->conf->exact;
+        t->lost = true;
         t->fresh = false;
-        came = t->lost ? SL_TXN_GOES_ON : ended(t, SL_TXN_UNKNOWN);
     } else if (rd_kafka_error_txn_requires_abort(error)) {
-        t->committing = false;
-        came = not_committed(t, false, spoiled);
+        sl_kafka_txn_abort(t, ABORT_NS);
+        came = SL_TXN_NOT;
     }
     rd_kafka_error_destroy(error);
     return came;
 }
 
-bool sl_kafka_txn_abort(sl_kafka_txn *t, int64_t timeout_ns)
+void sl_kafka_txn_abort(sl_kafka_txn *t, int64_t timeout_ns)
 {
     rd_kafka_error_t *error =
         t->open && t->rk ? rd_kafka_abort_transaction(t->rk, ms_of(timeout_ns)) : NULL;
-    bool done = !error;
     if (error)
         rd_kafka_error_destroy(error);
     ended(t, SL_TXN_NOT);
-    return done;
 }
 
 /* To initialise the id ends its transaction, one way or the other; then its position tells which. */
@@ -203,6 +199,8 @@ sl_txn_came sl_kafka_txn_find_out(sl_kafka_txn *t, int64_t timeout_ns, char why[
         t->fresh = !spoiled;
         return SL_TXN_GOES_ON;
     }
+    if (!t->conf->exact)
+        return ended(t, SL_TXN_UNKNOWN);
     if (!sl_kafka_position_get(t->rk, t->id, t->conf->positions, &number, NULL, why))
         return SL_TXN_GOES_ON;
     return ended(t, number == t->number ? SL_TXN_COMMITTED : SL_TXN_NOT);

@@ -49,17 +49,19 @@ void sl_kafka_txn_configure(rd_kafka_conf_t *conf, const char *id);
 void sl_kafka_txn_turn(sl_kafka_txn *t);
 /* Initialises the producer, for so long; false: not yet, `why` says so. *spoiled: and never will be. */
 bool sl_kafka_txn_init(sl_kafka_txn *t, int64_t timeout_ns, bool *spoiled, char why[160]);
+/* Has another used the name anew? */
+bool sl_kafka_is_shut_out(rd_kafka_resp_err_t err);
 /* Before the first message. False: not with this producer. */
 bool sl_kafka_txn_begin(sl_kafka_txn *t);
 /* Is there room in the position for one more message of this turn? */
 bool sl_kafka_txn_room(const sl_kafka_txn *t);
 void sl_kafka_txn_note(sl_kafka_txn *t, int64_t id);
-/* All its messages have been acknowledged: commits, for so long. `why`: of SL_TXN_NOT. *spoiled: the producer is. */
-sl_txn_came sl_kafka_txn_commit(sl_kafka_txn *t, int64_t timeout_ns, bool *spoiled,
-                                char why[160]);
-/* Its commit was not asked for. False: it is not known that the brokers have ended it; they will, or the next to
- * initialise does. */
-bool sl_kafka_txn_abort(sl_kafka_txn *t, int64_t timeout_ns);
+/* All its messages have been acknowledged: commits, for so long. After all but SL_TXN_COMMITTED the producer is of no
+ * further use. `why`: the last error. */
+sl_txn_came sl_kafka_txn_commit(sl_kafka_txn *t, int64_t timeout_ns, char why[160]);
+/* Its commit was not asked for, so it never will be. The brokers are told; if that fails, the next to initialise ends
+ * it, or its time does. */
+void sl_kafka_txn_abort(sl_kafka_txn *t, int64_t timeout_ns);
 /* The commit was asked for and the producer has no answer: a new one finds out, which has `rk` by then. */
 sl_txn_came sl_kafka_txn_find_out(sl_kafka_txn *t, int64_t timeout_ns, char why[160]);
 

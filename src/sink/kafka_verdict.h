@@ -11,8 +11,8 @@ typedef enum sl_kafka_came {
     SL_KAFKA_DOWN,    /* never arrived, and no fault of its own */
     SL_KAFKA_UNKNOWN, /* it may be in the log */
     SL_KAFKA_BATCH,   /* refused with all that it was sent with: one of them is at fault */
-    SL_KAFKA_TOPIC,   /* the topic, or its partition, is not there */
-    SL_KAFKA_REFUSED, /* and always will be */
+    SL_KAFKA_TOPIC,   /* the topic, or its partition, is not there, or not for us */
+    SL_KAFKA_REFUSED, /* and always will be: Kafka has no such topics */
 } sl_kafka_came;
 
 sl_kafka_came sl_kafka_verdict(rd_kafka_resp_err_t err, rd_kafka_msg_status_t status);

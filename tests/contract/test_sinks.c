@@ -16,6 +16,8 @@ static const struct place {
     { "file", "file:%s/out.jsonl", NULL },
     { "stdout", "stdout:", NULL },
     { "null", "null:", NULL },
+    /* with a cluster of librdkafka's in the same process, for each producer one of its own */
+    { "kafka", "kafka://mock:9092?test.mock.num.brokers=1", NULL },
 };
 
 /* Of the sink under test. */

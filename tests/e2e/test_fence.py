@@ -151,3 +151,111 @@ def test_killed_in_the_middle(sluice, pgdb, real_kafka, fault_points, mode, poin
     else:  # else this test would not notice
         assert len(twice(found)) == doubtful
     assert nodes.fences() == 0
+
+
+@pytest.mark.parametrize("mode", ["fence", "exact"])
+def test_without_shutting_out_it_is_noticed(sluice, pgdb, real_kafka, fault_points, mode):
+    """The same pause, but the rows that tell others to shut the node out are taken away."""
+    nodes = Nodes(sluice, pgdb, real_kafka, mode)
+    nodes.commit(200)
+    paused = nodes.start("a", fault="committing:1:stop")
+    wait_until(lambda: all_stopped(paused.pid), 30, "it stands still")
+    query(pgdb, "DELETE FROM outbox_fences")
+    nodes.start("b")
+    nodes.wait_empty()
+    paused.resume()
+    paused.wait_log("this node was forgotten by the others", timeout=30)
+    wait_until(lambda: len(nodes.seen()) > 200, 30, "what it had sent appears")
+    found = nodes.seen()
+    assert len(stale(found)) == len(twice(found)) == BATCH
+
+
+@pytest.mark.parametrize("mode", ["fence", "exact"])
+def test_a_database_that_goes_away_in_between(sluice, own_pg, real_kafka, fault_points, mode):
+    """Kafka has the messages, and the connection that was to settle them is gone; the node lives, and so does its lease."""
+    nodes = Nodes(sluice, own_pg.new_database(), real_kafka, mode)
+    nodes.commit(200)
+    p = nodes.start("a", "--lease", f"{60 * PATIENCE:g}s", fault="committed:2:stop", workers=2)
+    wait_until(lambda: all_stopped(p.pid), 30, "it stands still")
+    own_pg.restart()
+    p.resume()
+    nodes.wait_empty()
+    p.term()
+    p.wait(timeout=60, status=0)
+    found = nodes.seen()
+    assert {r.id for r in found} == set(nodes.messages)
+    assert not reordered(found)
+    if mode == "exact":
+        assert not twice(found)
+        assert "what was delivered is settled" in p.stderr()
+        assert nodes.fences() == 0
+    else:  # else this test would not notice
+        assert twice(found)
+
+
+def test_killed_under_the_same_name(sluice, pgdb, real_kafka, fault_points):
+    nodes = Nodes(sluice, pgdb, real_kafka, "exact")
+    nodes.commit(200)
+    nodes.start("a", fault="committed:2", workers=2).wait(timeout=60, status=-9)
+    nodes.start("a", "--drain", workers=1).wait(timeout=60, status=0)
+    assert sorted(r.id for r in nodes.seen()) == sorted(nodes.messages)
+    assert nodes.fences() == 0
+
+
+@pytest.mark.parametrize("point", ["committed", "sent"])
+def test_several_transactions_in_a_turn(sluice, pgdb, real_kafka, fault_points, point):
+    """Messages of one key that go to two topics: the second waits for the first, so a turn has several commits. The
+    position then tells of all of them."""
+    nodes = Nodes(sluice, pgdb, real_kafka, "exact")
+    topics = [nodes.topic, real_kafka.new_topic()]
+    for i in range(20):
+        query(pgdb, "INSERT INTO outbox (topic, entity_key, payload) VALUES (?, 'k', '{}')", topics[i % 2])
+    flags = [f if not str(f).startswith("kafka://") else f"kafka://{real_kafka.bootstrap()}" for f in nodes.flags]
+    nodes.flags = flags
+    nodes.start("a", fault=f"{point}:{7 if point == 'committed' else 1}").wait(timeout=60, status=-9)
+    assert nodes.waiting() == 20
+    assert sum(len(seen(real_kafka, t)) for t in topics) == (7 if point == "committed" else 20)
+    nodes.start("b", "--drain").wait(timeout=60, status=0)
+    found = sorted(r.id for t in topics for r in seen(real_kafka, t))
+    assert found == sorted(set(found)) and len(found) == 20
+
+
+def test_brokers_that_go_away(sluice, pgdb, own_kafka):
+    """The broker is killed again and again while nodes send: some commits stay without an answer for a while."""
+    nodes = Nodes(sluice, pgdb, own_kafka, "exact")
+    running = [nodes.start(name, workers=2) for name in ("a", "b")]
+    for _ in range(3):
+        nodes.commit(2000)
+        wait_until(lambda: nodes.waiting() < 2000, 60, "some are delivered")
+        own_kafka.kill()
+        own_kafka.start()
+    wait_until(lambda: nodes.waiting() == 0, 120, "all is delivered")
+    for p in running:
+        p.term()
+    for p in running:
+        p.wait(timeout=60, status=0)
+    found = nodes.seen()
+    assert sorted(r.id for r in found) == sorted(nodes.messages)
+    assert not reordered(found)
+    assert nodes.fences() == 0
+
+
+def test_a_turn_larger_than_its_position(sluice, sqlitedb, real_kafka):
+    """What the position has no room for waits for the next turn."""
+    nodes = Nodes(sluice, sqlitedb, real_kafka, "exact")
+    nodes.commit(9000)
+    nodes.start("a", "--drain", "--batch", 9000).wait(timeout=60, status=0)
+    found = nodes.seen()
+    assert sorted(r.id for r in found) == sorted(nodes.messages)
+    assert not reordered(found)
+
+
+@pytest.mark.parametrize("flags, text", [
+    (["--fence", "kafka", "--sink", "null:"], "only a sink kafka: has it"),
+    (["--delivery", "exactly-once", "--sink", "null:"], "only a sink kafka: has it"),
+    (["--fence", "kafka", "--sink", "kafka://127.0.0.1:1", "--strategy", "guard"], "needs strategy lanes"),
+    (["--delivery", "exactly-once", "--sink", "kafka://127.0.0.1:1", "--strategy", "skip-locked"],
+     "needs strategy lanes"),
+])
+def test_what_cannot_be(sluice, sqlitedb, flags, text):
+    assert text in sluice.run("run", *flags, db=sqlitedb, check=2).stderr
