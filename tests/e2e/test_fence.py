@@ -106,8 +106,7 @@ def test_a_paused_node_is_shut_out(sluice, pgdb, real_kafka, fault_points, mode,
     assert nodes.waiting() == 200
     other = nodes.start("b")
     nodes.wait_empty()
-    before = nodes.seen()
-    assert sorted(r.id for r in before) == sorted(nodes.messages)
+    before = len(nodes.seen())
     paused.resume()
     paused.wait_log("this node was forgotten by the others", timeout=30)
     nodes.commit(100)  # of the same keys
@@ -118,8 +117,9 @@ def test_a_paused_node_is_shut_out(sluice, pgdb, real_kafka, fault_points, mode,
     other.wait(timeout=30, status=0)
     found = nodes.seen()
     if mode == "none":  # else this test would not notice
-        assert stale(found) and twice(found)
+        assert stale(found) and twice(found) and len(found) > before + 100
         return
+    assert before == 200
     assert not stale(found)
     assert not reordered(found)
     assert sorted(r.id for r in found) == sorted(nodes.messages), "no stale write, and so none twice"
@@ -155,7 +155,8 @@ def test_killed_in_the_middle(sluice, pgdb, real_kafka, fault_points, mode, poin
 
 @pytest.mark.parametrize("mode", ["fence", "exact"])
 def test_without_shutting_out_it_is_noticed(sluice, pgdb, real_kafka, fault_points, mode):
-    """The same pause, but the rows that tell others to shut the node out are taken away."""
+    """The same pause before the commit, but the rows that tell others to shut the node out are taken away. (A pause before
+    that would not show: the node looks at its lease before it commits.)"""
     nodes = Nodes(sluice, pgdb, real_kafka, mode)
     nodes.commit(200)
     paused = nodes.start("a", fault="committing:1:stop")
@@ -167,7 +168,7 @@ def test_without_shutting_out_it_is_noticed(sluice, pgdb, real_kafka, fault_poin
     paused.wait_log("this node was forgotten by the others", timeout=30)
     wait_until(lambda: len(nodes.seen()) > 200, 30, "what it had sent appears")
     found = nodes.seen()
-    assert len(stale(found)) == len(twice(found)) == BATCH
+    assert len(twice(found)) == BATCH
 
 
 @pytest.mark.parametrize("mode", ["fence", "exact"])
@@ -188,7 +189,6 @@ def test_a_database_that_goes_away_in_between(sluice, own_pg, real_kafka, fault_
     if mode == "exact":
         assert not twice(found)
         assert "what was delivered is settled" in p.stderr()
-        assert nodes.fences() == 0
     else:  # else this test would not notice
         assert twice(found)
 
@@ -210,8 +210,8 @@ def test_several_transactions_in_a_turn(sluice, pgdb, real_kafka, fault_points, 
     topics = [nodes.topic, real_kafka.new_topic()]
     for i in range(20):
         query(pgdb, "INSERT INTO outbox (topic, entity_key, payload) VALUES (?, 'k', '{}')", topics[i % 2])
-    flags = [f if not str(f).startswith("kafka://") else f"kafka://{real_kafka.bootstrap()}" for f in nodes.flags]
-    nodes.flags = flags
+    nodes.flags = [f"kafka://{real_kafka.bootstrap()}" if str(f).startswith("kafka://") else f for f in nodes.flags]
+    nodes.flags += ["--batch", 400]  # a lane's part of it is more than there is
     nodes.start("a", fault=f"{point}:{7 if point == 'committed' else 1}").wait(timeout=60, status=-9)
     assert nodes.waiting() == 20
     assert sum(len(seen(real_kafka, t)) for t in topics) == (7 if point == "committed" else 20)
