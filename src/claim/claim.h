@@ -47,6 +47,7 @@ typedef struct sl_claim_conf {
     int64_t retry_base_ns; /* delay after the first failure; doubles */
     int64_t retry_max_ns;
     bool keep;       /* delivered messages */
+    bool exact;      /* what was sent must be settled before anyone else has it */
     bool consumes;   /* some of it is delivered at most once */
     bool delays;     /* a key does not wait for a scheduled message that was never tried */
     sl_lanes *lanes; /* what the node owns, and until when it is trusted; or NULL */
@@ -88,6 +89,9 @@ struct sl_claim_ops {
                             sl_err *err); /* NULL: take did */
     SL_CHECK sl_rc (*consume)(sl_claim *c, sl_batch *b, const sl_consume_stamp *stamp,
                               sl_err *err);
+    /* Settles once more, over another connection from now on, what a lost one may or may not have; until then nobody
+     * else gets hold of it, while the claim lasts. NULL: that cannot be. */
+    SL_CHECK sl_rc (*again)(sl_claim *c, sl_db *db, sl_batch *b, size_t *lost, sl_err *err);
     void (*close)(sl_claim *c);
 };
 

@@ -364,8 +364,15 @@ static sl_rc lanes_settle(sl_claim *base, sl_batch *b, size_t *lost, sl_err *err
     sl_rc rc = settle(c, lost, err);
     if (rc == SL_OK)
         propose_floors(c, b);
-    end_turn(c);
+    if (rc == SL_OK || !c->conf.exact) /* else the lanes stay ours until it is settled */
+        end_turn(c);
     return rc;
+}
+
+static sl_rc lanes_again(sl_claim *base, sl_db *db, sl_batch *b, size_t *lost, sl_err *err)
+{
+    lanes_of(base)->db = db;
+    return lanes_settle(base, b, lost, err);
 }
 
 /* ---- Opening and closing ---- */
@@ -454,6 +461,7 @@ const sl_claim_ops sl_claim_lanes = {
     .hold = lanes_hold,
     .trusted_ns = lanes_trusted,
     .settle = lanes_settle,
+    .again = lanes_again,
     .peek = lanes_peek,
     .count = lanes_count,
     .consume = lanes_consume,

@@ -110,6 +110,7 @@ void sl_conf_claim(sl_claim_conf *out, const sl_settings *s, const char *worker)
         .workers = s->workers,
         .consumes = sl_settings_consume(s),
         .delays = s->unordered_delay,
+        .exact = sl_settings_exact(s),
     };
 }
 

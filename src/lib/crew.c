@@ -4,6 +4,7 @@
 #include "core/clock.h"
 #include "core/mem.h"
 #include "lib/conf.h"
+#include "lib/fencer.h"
 #include "lib/idle.h"
 #include "lib/journaled.h"
 #include "lib/keep_keys.h"
@@ -14,6 +15,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <time.h>
 
 /* A restarted database is found again within seconds, and not hammered meanwhile. */
 #define RECONNECT_BASE_NS (100 * SL_MS)
@@ -27,6 +29,8 @@
 #define WAIT_MAX_NS (100 * SL_MS)
 /* With drain it is given up after so many tries: about two seconds. */
 enum { DRAIN_PROBES = 4 };
+/* When told to stop: so often it is tried to settle what must not be sent again. */
+enum { LAST_TRIES = 5 };
 
 typedef struct worker {
     sl_crew *crew;
@@ -49,6 +53,10 @@ struct sl_crew {
     sl_unrouted *unrouted;
     sl_routes routes;
     sl_journal *journal;
+    sl_fence_places places;
+    sl_fencer *fencer;
+    _Atomic bool
+        unclean; /* something may still come true, or is not settled: others have to see to it */
     bool notify; /* wake: notify, and it works */
     sl_sink_maker make;
     void *make_ctx;
@@ -67,9 +75,23 @@ struct sl_crew {
 
 typedef struct session {
     sl_db *db;
+    sl_crew *crew;
     sl_relay relay;
     sl_wake wake;
 } session;
+
+/* Of a node that sends under names of its own. */
+static int64_t session_now(void *ctx)
+{
+    const session *s = ctx;
+    return sl_lanes_session(sl_member_lanes(s->crew->member));
+}
+
+static sl_rc session_lives(void *ctx, int64_t id, bool *lives, sl_err *err)
+{
+    const session *s = ctx;
+    return sl_fences_lives(s->db, id, lives, err);
+}
 
 static void session_close(session *s)
 {
@@ -86,7 +108,9 @@ static sl_rc session_open(session *s, worker *w, int wake_fd, sl_err *err)
     const sl_settings *set = crew->settings;
     sl_claim_conf conf;
 
-    *s = (session){ .relay = { .stop = crew->stop,
+    *s = (session){ .crew = crew,
+                    .relay = { .exact = sl_settings_exact(set),
+                               .stop = crew->stop,
                                .counts = &w->counts,
                                .care = crew->care,
                                .journal = crew->journal,
@@ -96,6 +120,8 @@ static sl_rc session_open(session *s, worker *w, int wake_fd, sl_err *err)
                                .way_count = crew->routes.count,
                                .batch_max = set->batch,
                                .send_max_ns = set->lease_ns } };
+    if (crew->places.count && crew->member)
+        s->relay.terms = (sl_terms){ s, session_now, session_lives };
     sl_batch_init(&s->relay.batch);
     sl_conf_claim(&conf, set, w->name);
     conf.lanes = crew->member ? sl_member_lanes(crew->member) : NULL; /* NULL: a rehearsal */
@@ -253,6 +279,34 @@ static sl_rc turn_until(session *s, worker *w, sl_err *err)
     return rc;
 }
 
+/* What is delivered and must not be sent again could not be settled, or nobody knows: nobody gets at it until it is. If
+ * the node ends before that, whoever takes over finds it out at the sink. */
+static void settle_again(session *s, const worker *w, sl_rc rc)
+{
+    sl_stop *stop = w->crew->stop;
+    unsigned last = 0;
+    for (unsigned tries = 1;
+         rc == SL_AGAIN && sl_stop_level_of(stop) < SL_STOP_NOW && last < LAST_TRIES; tries++) {
+        size_t lost;
+        sl_err err = { 0 };
+        if (sl_stop_sleep(stop, sl_backoff_ns(tries, RECONNECT_BASE_NS, RECONNECT_MAX_NS)) &&
+            last++)
+            nanosleep(&(struct timespec){ .tv_nsec = RECONNECT_BASE_NS }, NULL);
+        sl_db_close(s->db);
+        s->db = NULL;
+        rc = sl_conf_open_db(&s->db, w->crew->settings, &w->crew->names, false, stop->fd_now,
+                             &err);
+        if (rc == SL_OK)
+            rc =
+                s->relay.claim->ops->again(s->relay.claim, s->db, &s->relay.batch, &lost, &err);
+    }
+    s->relay.unsettled = rc != SL_OK;
+    sl_log_line(w->crew->log, rc == SL_OK ? SL_LOG_INFO : SL_LOG_WARN,
+                rc == SL_OK ? "what was delivered is settled"
+                            : "what was delivered is not settled: who takes over will",
+                "worker", w->name, NULL);
+}
+
 static sl_rc work(worker *w, sl_err *err)
 {
     session s;
@@ -262,6 +316,10 @@ static sl_rc work(worker *w, sl_err *err)
     if (w->failures)
         sl_log_line(w->crew->log, SL_LOG_INFO, "turns go on", "worker", w->name, NULL);
     rc = turn_until(&s, w, err);
+    if (s.relay.unsettled)
+        settle_again(&s, w, rc);
+    if (s.relay.unclean || s.relay.unsettled)
+        w->crew->unclean = true;
     session_close(&s);
     return rc;
 }
@@ -323,6 +381,12 @@ static void member_alarm(void *ctx)
     sl_care_alarm(crew->care);
 }
 
+static bool member_clean(void *ctx)
+{
+    const sl_crew *crew = ctx;
+    return !crew->unclean;
+}
+
 static void member_failed(void *ctx, const sl_err *err)
 {
     stop_crew(ctx, err);
@@ -337,6 +401,8 @@ static sl_rc join(sl_crew *crew, int rehearse_fd, sl_err *err)
     conf.counts = member_counts;
     conf.failed = member_failed;
     conf.alarm = member_alarm;
+    conf.clean = member_clean;
+    conf.places = (sl_places){ crew->places.ways, crew->places.texts, crew->places.count };
     conf.ctx = crew;
     conf.log = crew->log;
     conf.patient = rehearse_fd < 0;
@@ -416,6 +482,8 @@ static sl_rc rehearse(sl_crew *crew, int wake_fd, sl_err *err)
         return rc;
     rc = crew->settings->retention_ns > 0 ? sl_sent_rehearse(s.db, err)
                                           : sl_sent_any(s.db, &crew->kept, err);
+    if (rc == SL_OK && crew->places.count)
+        rc = sl_fences_rehearse(s.db, err);
     session_close(&s);
     return rc;
 }
@@ -470,6 +538,7 @@ sl_rc sl_crew_start(sl_crew **out, const sl_settings *settings, sl_sink_maker ma
     crew->care = sl_care_new(CARE_MAX_NS);
     crew->unrouted = sl_unrouted_new();
     sl_routes_make(&crew->routes, settings);
+    sl_fence_places_make(&crew->places, &crew->routes);
     sl_rc rc = crew->idle && sl_stop_init(&crew->ended)
                    ? sl_conf_names(&crew->names, settings, err)
                    : sl_fail(err, SL_AGAIN, "cannot create a descriptor: %s", strerror(errno));
@@ -487,6 +556,10 @@ sl_rc sl_crew_start(sl_crew **out, const sl_settings *settings, sl_sink_maker ma
     }
     if (rc == SL_OK)
         rc = start_janitor(crew, err);
+    if (rc == SL_OK && crew->places.count)
+        rc = sl_fencer_start(&crew->fencer,
+                             &(sl_fencer_conf){ settings, &crew->names, &crew->routes, log },
+                             err);
     if (rc == SL_OK)
         rc = start_threads(crew, err);
     if (rc == SL_OK)
@@ -517,11 +590,13 @@ void sl_crew_free(sl_crew *crew)
     if (crew->started > 0)
         sl_stop_ask(crew->stop, SL_STOP_NOW);
     (void)!sl_crew_wait(crew, &ignored);
+    sl_fencer_end(crew->fencer);
     sl_member_leave(crew->member);
     sl_journal_close(crew->journal);
     sl_idle_free(crew->idle);
     sl_care_free(crew->care);
     sl_unrouted_free(crew->unrouted);
+    sl_fence_places_fini(&crew->places);
     sl_routes_fini(&crew->routes);
     free(crew->node);
     for (size_t i = 0; i < crew->count; i++)

@@ -3,6 +3,7 @@
 
 #include "core/clock.h"
 #include "core/mem.h"
+#include "lib/fencer.h"
 #include "lib/settings_routes.h"
 
 /* A sink that is down is tried this soon, and at least this often. */
@@ -19,7 +20,9 @@ static void make_route(sl_route *r, const sl_route_conf *c)
                     .max_attempts = c->max_attempts,
                     .retry_base_ns = c->retry_base_ns,
                     .retry_max_ns = c->retry_max_ns },
-        .at_most_once = c->delivery == 1,
+        .at_most_once = c->delivery == SL_DELIVERY_AT_MOST_ONCE,
+        .fenced = sl_route_fenced(c),
+        .exact = c->delivery == SL_DELIVERY_EXACTLY_ONCE,
         .batch = c->batch,
         .concurrency = c->concurrency,
         .breaker = sl_breaker_new(PROBE_BASE_NS, PROBE_MAX_NS),
@@ -37,6 +40,7 @@ static sl_sink_conf sink_of(const sl_settings *s, const sl_layout_terms *l,
                            .tombstones = c->tombstones,
                            .props = { &s->kafka },
                            .created_time = l->created_time,
+                           .exact = c->delivery == SL_DELIVERY_EXACTLY_ONCE,
                            .answer_ns = s->lease_ns * 2 / 3 };
 }
 
@@ -44,6 +48,7 @@ void sl_routes_make(sl_routes *r, const sl_settings *s)
 {
     sl_route_conf all = { .sink = s->sink,
                           .delivery = s->delivery,
+                          .fence = s->fence,
                           .retry_base_ns = s->retry_base_ns,
                           .retry_max_ns = s->retry_max_ns,
                           .max_attempts = s->max_attempts,
@@ -53,6 +58,7 @@ void sl_routes_make(sl_routes *r, const sl_settings *s)
                           .source = s->source,
                           .tombstones = s->tombstones };
     r->terms = sl_layout_terms_of(s);
+    r->table = s->table;
     r->count = s->route_count ? s->route_count : 1;
     r->v = sl_alloc(r->count * sizeof *r->v);
     r->sinks = sl_alloc(r->count * sizeof *r->sinks);
@@ -81,10 +87,13 @@ sl_rc sl_ways_open(sl_way **out, const sl_routes *r, sl_sink_maker make, void *c
     sl_rc rc = SL_OK;
     for (size_t i = 0; rc == SL_OK && i < r->count; i++) {
         sl_sink_conf conf = r->sinks[i];
+        char *name = r->v[i].fenced ? sl_fence_name(r->table, worker, (int64_t)i) : NULL;
         conf.worker = worker;
+        conf.fence = name;
         conf.log = log;
         ways[i].route = &r->v[i];
         rc = make(ctx, &ways[i].sink, &conf, err);
+        free(name);
     }
     if (rc == SL_OK)
         *out = ways;

@@ -14,6 +14,7 @@ typedef struct sl_routes {
     sl_sink_conf *sinks; /* without the worker */
     size_t count;
     sl_layout_terms terms;
+    const char *table;
 } sl_routes;
 
 /* The settings must outlive them. */

@@ -116,10 +116,14 @@ const sl_opt sl_settings_table[] = {
       "is "
       "parked, or with skip a dead letter, at once." },
     { "delivery", SL_OPT_CHOICE, AT(delivery), "at-least-once", 0, 0, SL_FOR_RUN,
-      "at-least-once|at-most-once",
+      "at-least-once|at-most-once|exactly-once",
       "What a crash in the middle of a delivery means: the message is sent again; or never, "
       "and "
-      "is listed (sluice dead list --unknown) if it is not known to be sent." },
+      "is listed (sluice dead list --unknown) if it is not known to be sent; or, into Kafka, "
+      "that is found out, for consumers with isolation.level read_committed." },
+    { "fence", SL_OPT_CHOICE, AT(fence), "none", 0, 0, SL_FOR_RUN, "none|kafka",
+      "Strategy lanes: into Kafka in transactions, so that the brokers refuse what a node "
+      "sends late, when others have taken over from it. delivery: exactly-once has it." },
     { "idempotency_keep", SL_OPT_TIME, AT(idempotency_keep_ns), "7d", SL_SEC,
       3650 * 86400 * SL_SEC, SL_OPT_RELOAD | SL_FOR_RUN, "TIME",
       "How long an idempotency key is kept after its message is gone from the table, and is no "
@@ -265,10 +269,44 @@ static sl_rc check_assign(const sl_settings *s, sl_err *err)
 
 bool sl_settings_consume(const sl_settings *s)
 {
-    bool once = s->route_count == 0 && s->delivery == 1;
+    bool once = s->route_count == 0 && s->delivery == SL_DELIVERY_AT_MOST_ONCE;
     for (size_t i = 0; i < s->route_count; i++)
-        once |= sl_route_of(s, i).delivery == 1;
+        once |= sl_route_of(s, i).delivery == SL_DELIVERY_AT_MOST_ONCE;
     return once;
+}
+
+bool sl_settings_exact(const sl_settings *s)
+{
+    bool exact = s->route_count == 0 && s->delivery == SL_DELIVERY_EXACTLY_ONCE;
+    for (size_t i = 0; i < s->route_count; i++)
+        exact |= sl_route_of(s, i).delivery == SL_DELIVERY_EXACTLY_ONCE;
+    return exact;
+}
+
+bool sl_settings_fence(const sl_settings *s)
+{
+    bool fence = false;
+    for (size_t i = 0; i < s->route_count; i++) {
+        sl_route_conf c = sl_route_of(s, i);
+        fence |= sl_route_fenced(&c);
+    }
+    sl_route_conf all = { .sink = s->sink, .delivery = s->delivery, .fence = s->fence };
+    return s->route_count ? fence : sl_route_fenced(&all);
+}
+
+/* The argument of docs/kafka.md is about lanes: who takes over has to know from whom. */
+static sl_rc check_fence(const sl_settings *s, sl_err *err)
+{
+    sl_route_conf all = { .sink = s->sink, .delivery = s->delivery, .fence = s->fence };
+    sl_rc rc =
+        s->route_count || !s->sink ? SL_OK : sl_route_check_fence(&all, s->fence != 0, "", err);
+    if (rc != SL_OK || !sl_settings_fence(s) || !strcmp(s->strategy, "lanes"))
+        return rc;
+    return sl_fail(err, SL_REFUSED,
+                   "%s needs strategy lanes, not %s: only a lane tells from whom it is taken "
+                   "over\nhint: --strategy lanes",
+                   sl_settings_exact(s) ? "delivery: exactly-once" : "fence: kafka",
+                   s->strategy);
 }
 
 static sl_rc check_journal(const sl_settings *s, sl_err *err)
@@ -306,6 +344,8 @@ sl_rc sl_settings_check(const sl_settings *s, sl_err *err)
         rc = check_strategy(s, err);
     if (rc == SL_OK)
         rc = sl_routes_check(s, err);
+    if (rc == SL_OK)
+        rc = check_fence(s, err);
     if (rc == SL_OK)
         rc = check_journal(s, err);
     return rc == SL_OK ? check_assign(s, err) : rc;

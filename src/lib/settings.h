@@ -26,6 +26,12 @@ typedef enum sl_from {
 
 enum { SL_SETTINGS_MAX = 64 };
 
+typedef enum sl_delivery {
+    SL_DELIVERY_AT_LEAST_ONCE,
+    SL_DELIVERY_AT_MOST_ONCE,
+    SL_DELIVERY_EXACTLY_ONCE
+} sl_delivery;
+
 /* A route of the file: topics, the sink they go to, and its own terms. (lib/settings_routes.h) */
 typedef struct sl_route_conf {
     char *where; /* "sluice.yaml:12", for messages */
@@ -34,6 +40,7 @@ typedef struct sl_route_conf {
     sl_opt_list topics; /* patterns, at least one */
     char *sink;
     int delivery;
+    int fence;
     int64_t retry_base_ns;
     int64_t retry_max_ns;
     int64_t max_attempts;
@@ -74,7 +81,8 @@ typedef struct sl_settings {
     int64_t lease_ns;
     int wake; /* 0 poll, 1 notify */
     int64_t poll_ns;
-    int delivery; /* 0 at-least-once, 1 at-most-once */
+    int delivery; /* sl_delivery */
+    int fence;    /* 0 none, 1 kafka */
     char *journal;
     int64_t retry_base_ns;
     int64_t retry_max_ns;
@@ -118,6 +126,9 @@ SL_CHECK sl_rc sl_settings_load_env(sl_settings *s, char *const *environ_, sl_er
 SL_CHECK sl_rc sl_settings_load_database_url(sl_settings *s, sl_err *err);
 /* Reads a whole small file: settings or a secret. */
 SL_CHECK sl_rc sl_settings_read(const char *path, sl_buf *out, sl_err *err);
+/* Is anything sent with a fence; is anything delivered exactly once? */
+bool sl_settings_fence(const sl_settings *s);
+bool sl_settings_exact(const sl_settings *s);
 /* Is anything delivered at most once? */
 bool sl_settings_consume(const sl_settings *s);
 /* Settings that contradict each other. */

@@ -7,6 +7,8 @@
 
 #include "core/mem.h"
 
+#include <strings.h>
+
 #define AT(member) offsetof(sl_route_conf, member)
 
 const sl_opt sl_route_table[] = {
@@ -17,6 +19,7 @@ const sl_opt sl_route_table[] = {
     { "sink", SL_OPT_TEXT, AT(sink), NULL, 1, 0, SL_OPT_SECRET, "URL",
       "Where they go. Required." },
     { .name = "delivery", .offset = AT(delivery), .flags = SL_ROUTE_SHARED },
+    { .name = "fence", .offset = AT(fence), .flags = SL_ROUTE_SHARED },
     { .name = "on_failure", .offset = AT(on_failure), .flags = SL_ROUTE_SHARED },
     { .name = "max_attempts", .offset = AT(max_attempts), .flags = SL_ROUTE_SHARED },
     { .name = "retry_base", .offset = AT(retry_base_ns), .flags = SL_ROUTE_SHARED },
@@ -161,6 +164,24 @@ void sl_routes_copy(sl_settings *to, const sl_settings *from)
 
 /* ---- Checking ---- */
 
+bool sl_route_fenced(const sl_route_conf *c)
+{
+    return (c->fence || c->delivery == SL_DELIVERY_EXACTLY_ONCE) && c->sink &&
+           !strncasecmp(c->sink, "kafka:", 6);
+}
+
+sl_rc sl_route_check_fence(const sl_route_conf *c, bool wanted, const char *where, sl_err *err)
+{
+    bool exact = c->delivery == SL_DELIVERY_EXACTLY_ONCE;
+    if ((!exact && !wanted) || sl_route_fenced(c))
+        return SL_OK;
+    return sl_fail(
+        err, SL_REFUSED, "%s%sonly a sink kafka: has it\nhint: %s", where,
+        exact ? "delivery: exactly-once: " : "fence: kafka: ",
+        exact ? "at-least-once, and consumers that leave out what they know (docs/inbox.md)"
+              : "fence: none");
+}
+
 static sl_rc check_route(const sl_settings *s, size_t i, sl_err *err)
 {
     sl_route_conf c = sl_route_of(s, i);
@@ -169,7 +190,11 @@ static sl_rc check_route(const sl_settings *s, size_t i, sl_err *err)
                        "%s: retry_base of this route is longer than retry_max\n"
                        "hint: what a route does not say it takes from the top level",
                        c.where);
-    return SL_OK;
+    char *where = sl_asprintf("%s: ", c.where);
+    bool given = sl_route_given(&c, sl_opt_find(sl_route_table, "fence")) && c.fence;
+    sl_rc rc = sl_route_check_fence(&c, given, where, err);
+    free(where);
+    return rc;
 }
 
 sl_rc sl_routes_check(const sl_settings *s, sl_err *err)

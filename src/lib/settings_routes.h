@@ -28,6 +28,12 @@ static inline bool sl_route_given(const sl_route_conf *c, const sl_opt *row)
     return c->given >> (row - sl_route_table) & 1;
 }
 
+/* Is this route's sink one with a fence, and is that wanted? */
+bool sl_route_fenced(const sl_route_conf *c);
+/* `wanted`: fence was given, for this one. `where`: before the message. */
+SL_CHECK sl_rc sl_route_check_fence(const sl_route_conf *c, bool wanted, const char *where,
+                                    sl_err *err);
+
 void sl_routes_clear(sl_settings *s);
 bool sl_routes_same(const sl_settings *a, const sl_settings *b); /* as they were given */
 void sl_routes_copy(sl_settings *to, const sl_settings *from);

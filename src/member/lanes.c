@@ -26,6 +26,7 @@ struct sl_lanes {
     _Atomic uint64_t generation;
     _Atomic int64_t trusted_ns;
     _Atomic int64_t peers;
+    _Atomic int64_t session;
     _Atomic size_t resting; /* workers that take no turn */
     int fd;
     sl_tickets *tickets;
@@ -156,6 +157,16 @@ size_t sl_lanes_stale(const sl_lanes *l)
 void sl_lanes_trust(sl_lanes *l, int64_t until_ns)
 {
     l->trusted_ns = until_ns;
+}
+
+void sl_lanes_begin(sl_lanes *l, int64_t session)
+{
+    l->session = session;
+}
+
+int64_t sl_lanes_session(const sl_lanes *l)
+{
+    return l->session;
 }
 
 void sl_lanes_meet(sl_lanes *l, int64_t peers)

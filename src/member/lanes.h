@@ -36,6 +36,8 @@ size_t sl_lanes_left(sl_lanes *l, int64_t *lanes);
 bool sl_lanes_owned(const sl_lanes *l, size_t lane); /* or leaving */
 size_t sl_lanes_count(const sl_lanes *l);
 size_t sl_lanes_owned_count(const sl_lanes *l);
+/* From now on the node is this session; 0: it is none. */
+void sl_lanes_begin(sl_lanes *l, int64_t session);
 /* Until when (sl_now_ns) they may be used without asking again. */
 void sl_lanes_trust(sl_lanes *l, int64_t until_ns);
 /* How many nodes live, this one included, as far as is known. */
@@ -75,6 +77,7 @@ void sl_lanes_put_early(sl_lanes *l, uint64_t generation, const sl_lane_use *v, 
 void sl_lanes_rest(sl_lanes *l, bool rests);
 bool sl_lanes_current(const sl_lanes *l, uint64_t generation);
 int64_t sl_lanes_trusted_ns(const sl_lanes *l);
+int64_t sl_lanes_session(const sl_lanes *l);
 sl_tickets *sl_lanes_tickets(const sl_lanes *l); /* for the floors of all lanes */
 
 #endif

@@ -131,7 +131,8 @@ static sl_rc acquire(sl_member *m, sl_err *err)
     /* A turn of an earlier life may still send: not beside it. */
     if (n == 0 || sl_lanes_stale(m->lanes) > 0)
         return SL_OK;
-    return sl_lanes_acquire(m->db, m->list, n, m->me.session, granted, m, err);
+    return (m->conf.places.count ? sl_lanes_acquire_fenced : sl_lanes_acquire)(
+        m->db, m->list, n, m->me.session, granted, m, err);
 }
 
 /* Lanes that are ours in the database only: the answer was lost, or they were acquired while their
@@ -207,8 +208,11 @@ static sl_rc join(sl_member *m, sl_err *err)
     m->rival_until_ns = 0;
     m->next_beat_ns = 0;
     m->joined = false;
+    sl_lanes_begin(m->lanes, 0);
     sl_rc rc = sl_nodes_join(m->db, &m->me, m->conf.lease_ns, &pruned, err);
     m->joined = rc == SL_OK;
+    if (m->joined)
+        sl_lanes_begin(m->lanes, m->me.session);
     if (pruned)
         alarm_all(m);
     return rc;
@@ -446,6 +450,7 @@ sl_rc sl_member_join(sl_member **out, const sl_member_conf *conf, int wake_fd, s
         .strategy = conf->strategy,
         .assign = conf->own_lanes ? sl_assign_name(conf->assign) : "",
         .workers = conf->workers,
+        .places = conf->places,
     };
     m->lanes = sl_lanes_new();
     sl_rc rc = sl_stop_init(&m->stop)
@@ -493,6 +498,8 @@ void sl_member_leave(sl_member *m)
     if (!m->db && m->joined && m->failures == 0) /* stopped before it had begun */
         (void)!m->conf.open(m->conf.ctx, &m->db, -1, &ignored);
     record_leaving(m);
+    if (m->db && m->joined && m->conf.places.count && m->conf.clean(m->conf.ctx))
+        (void)!sl_fences_forget(m->db, m->me.session, &ignored); /* else others see to it */
     if (m->db && m->joined)
         (void)!sl_nodes_leave(m->db, m->me.session, &ignored); /* else it is pruned in time */
     member_free(m);

@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "db/db.h"
 #include "member/assign.h"
+#include "member/fences.h"
 #include "member/lanes.h"
 
 typedef struct sl_member_conf {
@@ -32,6 +33,8 @@ typedef struct sl_member_conf {
     bool own_lanes; /* strategy `lanes` */
     sl_assign assign;
     const char *static_lanes; /* "0-15,32": SL_ASSIGN_STATIC */
+    sl_places places;         /* where it sends under names of its own; none: without a fence */
+    bool (*clean)(void *ctx); /* with such: is nothing under way that may still get in? */
     bool consumes;            /* some of it is delivered at most once */
     bool patient;             /* a database that is away at the start is waited for */
     int64_t lanes; /* as configured: another number in the database is refused; 0: any */

@@ -76,6 +76,8 @@ sl_rc sl_nodes_join(sl_db *db, const sl_node_row *me, int64_t lease_ns, size_t *
                     sl_int(me->workers),
                     sl_int(lease_ns / 1000) };
     sl_val void_in[] = { in[0], in[2] };
+    sl_val fence_in[] = { in[0], in[1], in[4], sl_ints(me->places.ways, me->places.count),
+                          sl_texts(me->places.texts, me->places.count) };
     sl_call calls[] = {
         { .stmt = sl_db_stmt(db, "tx/begin") },
         { .stmt = sl_db_stmt(db, "nodes/lock") },
@@ -86,8 +88,15 @@ sl_rc sl_nodes_join(sl_db *db, const sl_node_row *me, int64_t lease_ns, size_t *
         { .stmt = sl_db_stmt(db, "nodes/void_lanes"), .in = void_in },
         { .stmt = sl_db_stmt(db, "nodes/list"), .row = add_node, .ctx = &all },
         { .stmt = sl_db_stmt(db, "tx/commit") },
+        { .stmt = sl_db_stmt(db, "tx/commit") },
     };
-    sl_rc rc = db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
+    size_t count = sizeof calls / sizeof calls[0] - 1;
+    if (me->places.count) { /* before anything can be owned, and sent */
+        calls[count - 1] =
+            (sl_call){ .stmt = sl_db_stmt(db, "fence/register"), .in = fence_in };
+        count++;
+    }
+    sl_rc rc = db->ops->run(db, calls, count, err);
     if (pruned)
         *pruned = rc == SL_OK ? (size_t)calls[2].affected : 0;
     if (rc == SL_OK && calls[5].affected == 0)
@@ -179,13 +188,11 @@ static sl_rc add_lane(void *ctx, const sl_val *cols, sl_err *err)
     return SL_OK;
 }
 
-sl_rc sl_lanes_acquire(sl_db *db, const int64_t *lanes, size_t n, int64_t session,
-                       sl_lane_fn granted, void *ctx, sl_err *err)
+static sl_rc acquire(sl_db *db, const int64_t *lanes, size_t n, int64_t session, bool fenced,
+                     granting *to, sl_err *err)
 {
-    granting g = { 0 };
+    granting g = *to;
     sl_val wanted = sl_ints(lanes, n);
-    g.lanes = sl_alloc((2 * n + 1) * sizeof *g.lanes);
-    g.epochs = g.lanes + n;
     sl_call lock[] = {
         { .stmt = sl_db_stmt(db, "tx/begin") },
         { .stmt = sl_db_stmt(db, "lanes/try"), .in = &wanted, .row = add_lane, .ctx = &g },
@@ -197,16 +204,44 @@ sl_rc sl_lanes_acquire(sl_db *db, const int64_t *lanes, size_t n, int64_t sessio
     sl_call calls[] = {
         { .stmt = sl_db_stmt(db, "epoch/next") },
         { .stmt = sl_db_stmt(db, "lanes/acquire"), .in = in, .row = add_grant, .ctx = &g },
-        { .stmt = sl_db_stmt(db, "tx/commit") },
+        { .stmt = sl_db_stmt(db, fenced ? "fence/open" : "tx/commit") },
     };
     g.n = 0;
     if (rc == SL_OK)
         rc = db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
     free(locked);
-    for (size_t i = 0; rc == SL_OK && i < g.n; i++) /* only once it is committed */
+    if (rc == SL_OK && fenced && calls[2].affected > 0) {
+        db->ops->rollback(db);
+        g.n = 0;
+    } else if (rc == SL_OK && fenced)
+        rc = sl_db_run1(db, "tx/commit", NULL, NULL, NULL, NULL, err);
+    to->n = rc == SL_OK ? g.n : 0; /* only once it is committed */
+    return rc;
+}
+
+static sl_rc acquire_all(sl_db *db, const int64_t *lanes, size_t n, int64_t session,
+                         bool fenced, sl_lane_fn granted, void *ctx, sl_err *err)
+{
+    granting g = { 0 };
+    g.lanes = sl_alloc((2 * n + 1) * sizeof *g.lanes);
+    g.epochs = g.lanes + n;
+    sl_rc rc = acquire(db, lanes, n, session, fenced, &g, err);
+    for (size_t i = 0; i < g.n; i++)
         granted(ctx, (size_t)g.lanes[i], g.epochs[i]);
     free(g.lanes);
     return rc;
+}
+
+sl_rc sl_lanes_acquire(sl_db *db, const int64_t *lanes, size_t n, int64_t session,
+                       sl_lane_fn granted, void *ctx, sl_err *err)
+{
+    return acquire_all(db, lanes, n, session, false, granted, ctx, err);
+}
+
+sl_rc sl_lanes_acquire_fenced(sl_db *db, const int64_t *lanes, size_t n, int64_t session,
+                              sl_lane_fn granted, void *ctx, sl_err *err)
+{
+    return acquire_all(db, lanes, n, session, true, granted, ctx, err);
 }
 
 sl_rc sl_lanes_release(sl_db *db, const int64_t *lanes, size_t n, int64_t session, sl_err *err)

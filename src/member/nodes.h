@@ -6,6 +6,7 @@
 #define SL_MEMBER_NODES_H
 
 #include "db/db.h"
+#include "member/fences.h"
 
 typedef struct sl_node_row {
     int64_t session;
@@ -15,6 +16,7 @@ typedef struct sl_node_row {
     int64_t left_us; /* until it must have beaten again */
     int64_t age_us;
     int64_t sent, failed, per_second;
+    sl_places places; /* of one that joins: where it sends under names of its own */
 } sl_node_row;
 
 typedef struct sl_node_list {
@@ -51,6 +53,10 @@ typedef void (*sl_lane_fn)(void *ctx, size_t lane, int64_t epoch);
 /* Takes over those of the lanes that are free. */
 SL_CHECK sl_rc sl_lanes_acquire(sl_db *db, const int64_t *lanes, size_t n, int64_t session,
                                 sl_lane_fn granted, void *ctx, sl_err *err);
+/* The same, but none as long as a node that is gone has not been kept out everywhere (member/fences.h). */
+SL_CHECK sl_rc sl_lanes_acquire_fenced(sl_db *db, const int64_t *lanes, size_t n,
+                                       int64_t session, sl_lane_fn granted, void *ctx,
+                                       sl_err *err);
 SL_CHECK sl_rc sl_lanes_release(sl_db *db, const int64_t *lanes, size_t n, int64_t session,
                                 sl_err *err);
 

@@ -323,6 +323,7 @@ sl_rc sl_relay_deliver(sl_relay *r, sl_err *err)
 {
     plan_all(r);
     sl_rc rc = send_all(r, err);
+    sl_relay_find_out(r);
     recall(r);
     give_back(r);
     excuse_followers(r);

@@ -245,7 +245,7 @@ static sl_rc deliver(sl_relay *r, sl_err *err)
     sl_rc rc = SL_OK;
     if (sl_stop_level_of(r->stop) == SL_GO)
         rc = consume(r, err);
-    if (rc == SL_OK && sl_stop_level_of(r->stop) == SL_GO)
+    if (rc == SL_OK && sl_stop_level_of(r->stop) == SL_GO && sl_relay_same(r))
         return sl_relay_deliver(r, err);
     sl_batch_settle_rest(&r->batch, SL_RELEASED,
                          SL_NONE); /* told to stop while it waited for them */
@@ -284,6 +284,7 @@ static sl_rc turn(sl_relay *r, int64_t max, bool careful, bool *settled, sl_err 
     /* Even when the claim was lost: what was sent should be marked if it can be. */
     rc = r->claim->ops->settle(r->claim, b, &lost, held == SL_OK ? err : &(sl_err){ 0 });
     record_all(r, rc == SL_OK && held == SL_OK ? SL_REC_SETTLED : SL_REC_LOST, false);
+    r->unsettled = rc != SL_OK && r->exact && sl_batch_count_of(b, SL_SENT) > 0;
     if (rc == SL_OK) {
         count(r->counts, b, lost);
         forget_in_journal(r);
@@ -301,6 +302,12 @@ sl_rc sl_relay_turn(sl_relay *r, sl_err *err)
     int64_t max = begin_ways(r);
     if (max == 0)
         return SL_OK;
+    bool may = true;
+    sl_rc ready = sl_relay_ready(r, &may, err);
+    if (ready != SL_OK || !may) {
+        tell_breakers(r);
+        return ready;
+    }
     max = sl_care_enter(r->care, max, &careful);
     sl_rc rc = turn(r, max, careful, &settled, err);
     if (careful)

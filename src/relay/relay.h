@@ -34,12 +34,25 @@ typedef struct sl_way {
     char why[160];   /* it is */
 } sl_way;
 
+/* Of a node that sends under names of its own: which session it is now, and whether the database still knows it. */
+typedef struct sl_terms {
+    void *ctx;
+    int64_t (*session)(void *ctx); /* 0: none */
+    SL_CHECK sl_rc (*lives)(void *ctx, int64_t session, bool *lives, sl_err *err);
+} sl_terms;
+
 typedef struct sl_relay {
     sl_claim *claim;
     sl_way *ways; /* the first that wants a message's topic takes it */
     size_t way_count;
     sl_care *care;       /* or NULL */
     sl_journal *journal; /* or NULL: none is kept */
+    sl_terms terms;      /* of sinks with a fence; else zero */
+    int64_t session;     /* for which they were made ready */
+    bool unvouched;      /* the database has not confirmed it since */
+    bool exact;          /* what they say was sent must not be sent again */
+    bool unsettled;      /* such a turn could not be settled: `again` */
+    bool unclean; /* it is not known what became of something, and nobody will find out */
     sl_stop *stop;
     sl_counts *counts;
     sl_log *log;           /* or NULL */
@@ -69,6 +82,12 @@ SL_CHECK sl_rc sl_relay_turn(sl_relay *r, sl_err *err);
 SL_CHECK sl_rc sl_relay_deliver(sl_relay *r, sl_err *err);
 /* May anything go this way in this turn? The breaker is asked once. */
 sl_pass sl_way_pass(sl_way *w);
+/* Makes sinks with a fence ready for a turn, before anything is taken. *may: it can begin. (relay/ready.c) */
+SL_CHECK sl_rc sl_relay_ready(sl_relay *r, bool *may, sl_err *err);
+/* Is the node still what they were made ready for? To be asked when messages have been taken. */
+bool sl_relay_same(const sl_relay *r);
+/* Waits until the sinks know what became of all that they were handed, unless told to stop now. */
+void sl_relay_find_out(sl_relay *r);
 /* Which way each message goes. */
 void sl_relay_route(sl_relay *r);
 

@@ -15,6 +15,8 @@ typedef struct sl_route {
     size_t topic_count; /* 0: every topic */
     sl_policy policy;
     bool at_most_once;
+    bool fenced;   /* its sink shuts out who is gone */
+    bool exact;    /* and knows what was delivered */
     int64_t batch; /* messages that a worker may have under way at once; 0: all that it has */
     int64_t concurrency; /* workers that may use it at once; 0: all */
     sl_breaker *breaker;

@@ -11,6 +11,9 @@
  * A request of an old producer that a broker has, and has not answered, may be carried out later than what the new
  * one sends: then the same messages are in the log twice, each time in their order.
  *
+ * With a fence all that is under way together is one transaction (sink/kafka_txn.h), and the verdict comes with its commit:
+ * all of it is sent, or nothing of it. Then a producer is made and initialised between two turns only.
+ *
  * A broker refuses a whole request for the sake of one message. Then they come again one at a time, so that it is
  * known which. The first one to a partition always goes alone: see sl_kafka_proof.
  *
@@ -18,10 +21,13 @@
  * so that nothing of ours is borrowed.
  */
 #include "core/clock.h"
+#include "core/fault.h"
 #include "core/mem.h"
 #include "format/encode.h"
 #include "sink/kafka_doctor.h"
+#include "sink/kafka_position.h"
 #include "sink/kafka_topic.h"
+#include "sink/kafka_txn.h"
 #include "sink/kafka_verdict.h"
 
 extern const sl_sink_ops sl_sink_kafka;
@@ -30,6 +36,8 @@ extern const sl_sink_ops sl_sink_kafka;
 #define LOOK_MAX_NS (5 * SL_SEC)
 /* Reports of purged messages come at once, from librdkafka's own threads. */
 #define PURGE_NS (5 * SL_SEC)
+/* To end a transaction that is given up; if that cannot be, the next one to initialise ends it. */
+#define ABORT_NS (2 * SL_SEC)
 
 enum { WHY_BYTES = 160 };
 
@@ -41,6 +49,8 @@ typedef struct kafka_sink {
     rd_kafka_t *rk; /* NULL: to be made */
     rd_kafka_queue_t *reports;
     sl_kafka_topics topics;
+    sl_kafka_txn txn; /* with conf.fence */
+    bool full;        /* the rest of this turn has no room in its position */
     sl_batch *batch;
     sl_msg **under_way; /* handed over in this turn, some of them settled */
     size_t count, cap;
@@ -85,7 +95,8 @@ static void drop_producer(kafka_sink *k)
     sl_kafka_topics_detach(&k->topics);
     rd_kafka_queue_destroy(k->reports);
     rd_kafka_destroy(k->rk);
-    k->rk = NULL;
+    k->rk = k->txn.rk = NULL;
+    k->txn.ready = false;
     k->reports = NULL;
 }
 
@@ -96,12 +107,15 @@ static bool make_producer(kafka_sink *k, sl_err *err)
     rd_kafka_conf_set_opaque(conf, k);
     rd_kafka_conf_set_log_cb(conf, log_of);
     rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR);
+    if (k->conf.fence)
+        sl_kafka_txn_configure(conf, k->txn.id ? k->txn.id : k->conf.fence);
     k->rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, why, sizeof why);
     if (!k->rk) {
         rd_kafka_conf_destroy(conf);
         sl_fail(err, SL_REFUSED, "sink kafka: %s", why);
         return false;
     }
+    k->txn.rk = k->rk;
     k->reports = rd_kafka_queue_get_main(k->rk);
     k->topics.rk = k->rk;
     return true;
@@ -127,8 +141,8 @@ static void fail_rest(kafka_sink *k)
 static const char *fatal_of(kafka_sink *k)
 {
     char why[512];
-    rd_kafka_resp_err_t err = rd_kafka_fatal_error(k->rk, why, sizeof why);
-    if (!err || err == RD_KAFKA_RESP_ERR__GAPLESS_GUARANTEE)
+    rd_kafka_resp_err_t err = k->rk ? rd_kafka_fatal_error(k->rk, why, sizeof why) : 0;
+    if (!err || err == RD_KAFKA_RESP_ERR__GAPLESS_GUARANTEE || sl_kafka_is_shut_out(err))
         return NULL;
     note(k, why);
     return k->why;
@@ -177,8 +191,9 @@ static void report_failure(kafka_sink *k, const rd_kafka_message_t *rkm, sl_kafk
     case SL_KAFKA_REFUSED:
         settle(k, m, SL_DEAD, why);
         break;
-    default:
-        settle(k, m, SL_UNKNOWN, k->purged_as ? k->purged_as : why);
+    default: /* what is aborted has not arrived */
+        settle(k, m, k->conf.fence ? SL_RELEASED : SL_UNKNOWN,
+               k->purged_as ? k->purged_as : why);
         break;
     }
 }
@@ -207,7 +222,8 @@ static void report(kafka_sink *k, const rd_kafka_message_t *rkm)
         prove(k, rkm);
     k->alone -= k->alone > 0;
     k->why[0] = '\0';
-    settle(k, m, SL_SENT, NULL);
+    if (!k->conf.fence) /* else it is by the commit */
+        settle(k, m, SL_SENT, NULL);
 }
 
 /* Handles what there is, waiting for the first for so long. */
@@ -229,6 +245,69 @@ static void fetch(kafka_sink *k, int64_t timeout_ns)
         fail_rest(k);
 }
 
+/* ---- The transaction ---- */
+
+/* All of it that has no verdict of its own. */
+static void settle_transaction(kafka_sink *k, sl_verdict v, const char *why)
+{
+    for (size_t i = 0; i < k->produced; i++)
+        if (k->under_way[i]->verdict == SL_PENDING)
+            settle(k, k->under_way[i], v, why);
+}
+
+/* The relay does not wait any longer. Only a commit that was asked for may still come true. */
+static void give_up_transaction(kafka_sink *k, const char *why)
+{
+    bool unknown = k->txn.committing;
+    if (!unknown && k->flying == 0)
+        sl_kafka_txn_abort(&k->txn, ABORT_NS);
+    k->txn.open = k->txn.committing = k->txn.lost = false;
+    settle_transaction(k, unknown ? SL_UNKNOWN : SL_RELEASED, why);
+}
+
+/* The producer could not tell: a new one finds out. */
+static sl_txn_came find_out(kafka_sink *k, int64_t timeout_ns, char why[WHY_BYTES])
+{
+    sl_err err = { 0 };
+    if (!k->txn.fresh)
+        drop_producer(k);
+    if (!k->rk && !make_producer(k, &err))
+        return SL_TXN_GOES_ON;
+    k->txn.fresh = true;
+    return sl_kafka_txn_find_out(&k->txn, timeout_ns, why);
+}
+
+static sl_txn_came end_or_abort(kafka_sink *k, int64_t timeout_ns, char why[WHY_BYTES])
+{
+    bool give_up = k->failed && !k->txn.committing;
+    sl_txn_came came = SL_TXN_GOES_ON;
+    if (!give_up)
+        came = sl_kafka_txn_commit(&k->txn, timeout_ns, why);
+    give_up |= came == SL_TXN_GOES_ON && !k->txn.committing &&
+               sl_now_ns() - k->heard_ns > k->conf.answer_ns;
+    if (give_up)
+        sl_kafka_txn_abort(&k->txn, ABORT_NS);
+    return give_up ? SL_TXN_NOT : came;
+}
+
+/* Once all of it has its report. A producer that had any trouble is used no more. */
+static void end_transaction(kafka_sink *k, int64_t timeout_ns)
+{
+    char why[WHY_BYTES] = "";
+    bool lost = k->txn.lost;
+    if (!k->txn.open || k->flying > 0 || (k->produced < k->count && !k->txn.committing))
+        return;
+    sl_txn_came came = lost ? find_out(k, timeout_ns, why) : end_or_abort(k, timeout_ns, why);
+    if (came == SL_TXN_GOES_ON)
+        return;
+    k->failed |= lost || came != SL_TXN_COMMITTED;
+    settle_transaction(k,
+                       came == SL_TXN_COMMITTED ? SL_SENT
+                       : came == SL_TXN_NOT     ? SL_RELEASED
+                                                : SL_UNKNOWN,
+                       came == SL_TXN_COMMITTED || !why[0] ? NULL : why);
+}
+
 /* ---- Giving up ---- */
 
 /* Everything under way, now. */
@@ -244,6 +323,8 @@ static void give_up(kafka_sink *k, const char *why)
                                   RD_KAFKA_PURGE_F_NON_BLOCKING);
     while (k->flying > 0 && sl_now_ns() < until_ns)
         fetch(k, 10 * SL_MS);
+    if (k->conf.fence)
+        give_up_transaction(k, why);
     for (size_t i = 0; i < k->count; i++) /* reports that are owed die with the producer */
         if (k->under_way[i]->verdict == SL_PENDING)
             settle(k, k->under_way[i], SL_UNKNOWN, why);
@@ -261,7 +342,7 @@ static void give_up_down(kafka_sink *k)
 /* After the last verdict of what was under way. */
 static void end_round(kafka_sink *k)
 {
-    if (k->flying > 0 || k->produced < k->count)
+    if (k->flying > 0 || k->produced < k->count || k->txn.open)
         return;
     if (k->refused)
         k->alone = 2 * k->count; /* they come back soon, among others */
@@ -342,6 +423,16 @@ static void look_if_due(kafka_sink *k, sl_kafka_topic *t)
 
 typedef enum went { WENT, FULL, SETTLED } went;
 
+/* As a part of the transaction, which begins with its first message. */
+static bool may_produce(kafka_sink *k)
+{
+    k->full |= k->conf.exact && !sl_kafka_txn_room(&k->txn);
+    if (k->full || sl_kafka_txn_begin(&k->txn))
+        return !k->full;
+    fail_rest(k);
+    return false;
+}
+
 static went not_produced(kafka_sink *k, sl_kafka_topic *t, sl_msg *m, rd_kafka_resp_err_t err)
 {
     char why[WHY_BYTES];
@@ -371,14 +462,21 @@ static went produce_to(kafka_sink *k, sl_kafka_topic *t, sl_msg *m)
         settle(k, m, SL_DEAD, why);
         return SETTLED;
     }
+    if (k->conf.fence && !may_produce(k)) {
+        settle(k, m, SL_RELEASED, NULL);
+        return SETTLED;
+    }
     rd_kafka_resp_err_t err = produce_encoded(k, t, partition, m, &e);
     if (err)
         return not_produced(k, t, m, err);
+    if (k->conf.exact)
+        sl_kafka_txn_note(&k->txn, m->id);
     k->heard_ns = k->flying++ ? k->heard_ns : sl_now_ns();
     if (t->proof[partition] == SL_KAFKA_NO_PROOF) {
         t->proof[partition] = SL_KAFKA_FIRST;
         k->proving++;
     }
+    SL_FAULT("produced");
     return WENT;
 }
 
@@ -410,7 +508,8 @@ static void release_waiting(kafka_sink *k)
 /* As many as there is room for. Behind one that could not be produced, none that waited goes. */
 static void produce_more(kafka_sink *k)
 {
-    while (k->produced < k->count && !k->failed && !(k->alone && k->flying > 0)) {
+    while (k->produced < k->count && !k->failed && !k->txn.committing &&
+           !(k->alone && k->flying > 0)) {
         went how = produce(k, k->under_way[k->produced]);
         if (how == FULL)
             break;
@@ -437,6 +536,10 @@ static void kafka_submit(sl_sink *s, sl_batch *b, sl_msg *m)
         settle(k, m, SL_RELEASED, fatal_of(k));
         return;
     }
+    if (k->conf.fence && !k->txn.ready) { /* only between turns */
+        settle(k, m, SL_RELEASED, NULL);
+        return;
+    }
     if (!k->rk && !make_producer(k, &err)) {
         settle(k, m, SL_RELEASED, err.text);
         return;
@@ -460,15 +563,69 @@ static void kafka_poll(sl_sink *s, int64_t timeout_ns)
         if (k->flying > 0 && sl_now_ns() - k->heard_ns > k->conf.answer_ns)
             give_up_down(k);
     }
+    if (k->conf.fence)
+        end_transaction(k, timeout_ns);
     end_round(k);
 }
 
 static void kafka_recall(sl_sink *s)
 {
     kafka_sink *k = kafka_of(s);
-    if (k->rk && k->flying + k->count - k->produced > 0)
+    if ((k->rk && k->flying + k->count - k->produced > 0) || k->txn.open)
         give_up(k, "Kafka: called back before it had an answer");
     end_round(k);
+}
+
+/* ---- The fence ---- */
+
+static sl_readiness init(kafka_sink *k, int64_t timeout_ns, char why[160])
+{
+    bool spoiled;
+    if (!sl_kafka_txn_init(&k->txn, timeout_ns, &spoiled, why)) {
+        if (spoiled)
+            drop_producer(k);
+        return SL_READY_NOT;
+    }
+    if (k->conf.exact && !sl_kafka_position_topic(k->rk, k->conf.positions, LOOK_MAX_NS, why)) {
+        drop_producer(k);
+        return SL_READY_NOT;
+    }
+    return SL_READY_ANEW;
+}
+
+static void begin_session(kafka_sink *k, int64_t session)
+{
+    drop_producer(k);
+    free(k->txn.id);
+    k->txn.id = sl_kafka_txn_id(k->conf.fence, session);
+    k->txn.session = session;
+}
+
+static sl_readiness kafka_ready(sl_sink *s, int64_t session, int64_t timeout_ns, char why[160])
+{
+    kafka_sink *k = kafka_of(s);
+    sl_err err = { 0 };
+    if (!k->conf.fence)
+        return SL_READY;
+    k->full = false;
+    sl_kafka_txn_turn(&k->txn);
+    if (k->rk)
+        fetch(k, 0); /* it may have been shut out, or given up by the brokers */
+    end_round(k);
+    if (k->txn.session != session)
+        begin_session(k, session);
+    if (k->txn.ready)
+        return SL_READY;
+    if (!k->rk && !make_producer(k, &err)) {
+        snprintf(why, 160, "%.150s", err.text);
+        return SL_READY_NOT;
+    }
+    return init(k, timeout_ns, why);
+}
+
+static bool kafka_in_doubt(const sl_sink *s)
+{
+    return ((const kafka_sink *)s)->txn.committing;
 }
 
 static bool kafka_follows(sl_sink *s, const sl_msg *before, const sl_msg *m)
@@ -480,6 +637,7 @@ static void kafka_close(sl_sink *s)
 {
     kafka_sink *k = kafka_of(s);
     drop_producer(k);
+    sl_kafka_txn_fini(&k->txn);
     sl_kafka_topics_fini(&k->topics);
     sl_encoder_free(k->encoder);
     sl_kafka_conf_fini(&k->conf);
@@ -493,6 +651,7 @@ static sl_rc kafka_open(sl_sink **out, const sl_sink_conf *conf, sl_err *err)
     kafka_sink *k = sl_alloc(sizeof *k);
     k->base.ops = &sl_sink_kafka;
     k->log = conf->log;
+    k->txn = (sl_kafka_txn){ .conf = &k->conf, .log = conf->log };
     k->topics = (sl_kafka_topics){ .conf = &k->conf, .log = k->log };
     sl_rc rc = sl_kafka_conf_read(&k->conf, conf, err);
     if (rc == SL_OK)
@@ -504,6 +663,8 @@ static sl_rc kafka_open(sl_sink **out, const sl_sink_conf *conf, sl_err *err)
                             err);
     if (rc == SL_OK && !make_producer(k, err))
         rc = err->rc;
+    if (rc == SL_OK && k->conf.fence)
+        drop_producer(k); /* under which name it sends is not known yet */
     if (rc == SL_OK)
         *out = &k->base;
     else
@@ -523,6 +684,9 @@ const sl_sink_ops sl_sink_kafka = {
     .poll = kafka_poll,
     .recall = kafka_recall,
     .follows = kafka_follows,
+    .ready = kafka_ready,
+    .in_doubt = kafka_in_doubt,
+    .shut_out = sl_kafka_fence,
     .close = kafka_close,
     .describe = sl_kafka_describe,
 };

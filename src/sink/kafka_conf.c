@@ -241,6 +241,8 @@ static sl_rc set_from_url(sl_kafka_conf *c, char *pair, sl_err *err)
         set_text(&c->source, value);
     else if (!strcmp(pair, "target"))
         set_text(&c->target, value);
+    else if (!strcmp(pair, "positions"))
+        set_text(&c->positions, value);
     else
         return set_prop(c, pair, value, err);
     return SL_OK;
@@ -411,6 +413,10 @@ sl_rc sl_kafka_conf_read(sl_kafka_conf *c, const sl_sink_conf *from, sl_err *err
         set_text(&c->source, from->source);
     if (from->target)
         set_text(&c->target, from->target);
+    if (from->fence)
+        set_text(&c->fence, from->fence);
+    c->exact = from->fence && from->exact;
+    set_text(&c->positions, "sluice-positions");
     sl_rc rc = set_ours(c, err);
     if (rc == SL_OK)
         rc = set_theirs(c, from, err);
@@ -435,5 +441,7 @@ void sl_kafka_conf_fini(sl_kafka_conf *c)
     free(c->target);
     free(c->format);
     free(c->source);
+    free(c->fence);
+    free(c->positions);
     *c = (sl_kafka_conf){ 0 };
 }

@@ -24,7 +24,10 @@ typedef struct sl_kafka_conf {
     char *source;
     bool created_time; /* a record's time is that of the message, else that of sending it */
     sl_kafka_partitioner partitioner; /* of messages with a key */
-    int64_t answer_ns;                /* no answer for so long: the cluster is out of order */
+    char *fence;                      /* or NULL: messages are not sent in transactions */
+    bool exact;
+    char *positions;   /* the topic of positions */
+    int64_t answer_ns; /* no answer for so long: the cluster is out of order */
 } sl_kafka_conf;
 
 SL_CHECK sl_rc sl_kafka_conf_read(sl_kafka_conf *c, const sl_sink_conf *from, sl_err *err);

@@ -17,6 +17,10 @@
  * key at once, if it does not say that this one does not `follow` the one before. Any other gets it
  * when the one before has its verdict.
  *
+ * With a fence a worker sends under a name of its own; whoever uses that name anew shuts it out (`shut_out`). So the name
+ * is made ready before a turn begins, never in the middle of one: who was shut out must not come back with what it had
+ * taken before.
+ *
  * A sink sees no database.
  */
 #ifndef SL_SINK_SINK_H
@@ -39,7 +43,10 @@ typedef struct sl_sink_conf {
     const sl_opt_map
         *props[2];     /* of the library behind it, by their own names; the later counts */
     int64_t answer_ns; /* no answer for so long: it is out of order */
-    sl_log *log;       /* or NULL */
+    const char
+        *fence;  /* NULL, or this worker's name over there, of which each session has its own */
+    bool exact;  /* what was delivered is kept there, too */
+    sl_log *log; /* or NULL */
 } sl_sink_conf;
 
 /* What a sink finds out about its other side, for `sluice doctor`. */
@@ -61,6 +68,16 @@ typedef struct sl_sink_wait {
     int64_t keyless, largest;
 } sl_sink_wait;
 
+/* What became of the wish to be ready for a turn. */
+typedef enum sl_readiness {
+    SL_READY,
+    SL_READY_ANEW, /* under a name that was initialised a moment ago */
+    SL_READY_NOT,
+} sl_readiness;
+
+/* A message that one who is fenced has delivered in its last turn. */
+typedef void (*sl_fenced_fn)(void *ctx, int64_t id);
+
 typedef struct sl_sink_ops sl_sink_ops;
 
 typedef struct sl_sink {
@@ -81,6 +98,14 @@ struct sl_sink_ops {
     void (*recall)(sl_sink *s);
     /* May m be handed over while the one before it, of the same key, has no verdict? NULL: yes. */
     bool (*follows)(sl_sink *s, const sl_msg *before, const sl_msg *m);
+    /* Before anything is taken for a turn, and the last one is settled: may be asked again and again. `session`: the
+     * node's, not 0. NULL: always. */
+    sl_readiness (*ready)(sl_sink *s, int64_t session, int64_t timeout_ns, char why[160]);
+    /* Is it unknown what becomes of what was handed over, and can it still be found out, by poll? NULL: never. */
+    bool (*in_doubt)(const sl_sink *s);
+    /* Shuts out the worker conf->fence, which is gone; from any thread. NULL: that cannot be. */
+    SL_CHECK sl_rc (*shut_out)(const sl_sink_conf *conf, int64_t session, sl_fenced_fn fn,
+                               void *ctx, sl_err *err);
     void (*close)(sl_sink *s);
     /* Looks at where such messages would go, without a sink that is open, and changes nothing there. NULL: there is
      * nothing to say. */

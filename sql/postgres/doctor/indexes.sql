@@ -7,7 +7,8 @@ WITH t (tbl) AS (
            (to_regclass('sluice_outbox_keys')),
            (to_regclass('sluice_outbox_claims')), (to_regclass('sluice_outbox_nodes')),
            (to_regclass('sluice_outbox_lanes')), (to_regclass('sluice_outbox_meta')),
-           (to_regclass('sluice_outbox_idempotency')), (to_regclass('sluice_outbox_consumed'))
+           (to_regclass('sluice_outbox_idempotency')), (to_regclass('sluice_outbox_consumed')),
+           (to_regclass('sluice_outbox_fences'))
 ), have AS (
     SELECT c.relname::text AS name, i.indisvalid AND i.indisready AS good
       FROM t

@@ -19,5 +19,6 @@ SELECT c.oid::regclass::text, greatest(s.n_live_tup, c.reltuples::bigint, 0), s.
  WHERE c.oid IN (to_regclass('sluice_outbox'), to_regclass('sluice_outbox_dead'), to_regclass('sluice_outbox_sent'),
                  to_regclass('sluice_outbox_keys'), to_regclass('sluice_outbox_claims'), to_regclass('sluice_outbox_nodes'),
                  to_regclass('sluice_outbox_lanes'), to_regclass('sluice_outbox_meta'),
-                 to_regclass('sluice_outbox_idempotency'), to_regclass('sluice_outbox_consumed'))
+                 to_regclass('sluice_outbox_idempotency'), to_regclass('sluice_outbox_consumed'),
+                 to_regclass('sluice_outbox_fences'))
  ORDER BY c.relname;

@@ -132,4 +132,16 @@ $do$;
 CREATE INDEX IF NOT EXISTS sluice_outbox_ix_held ON sluice_outbox (entity_key, id) WHERE held AND NOT delayed;
 CREATE INDEX IF NOT EXISTS sluice_outbox_ix_delayed ON sluice_outbox (available_at, id) WHERE delayed;
 
+-- With a fence: where a node sends under names of its own. Its rows outlive it, until others have made sure that nothing
+-- more of it gets in there; until then nobody takes over a lane.
+CREATE TABLE IF NOT EXISTS sluice_outbox_fences (
+    session    bigint NOT NULL,
+    way        integer NOT NULL,         -- the route, as that node counts them
+    node       text NOT NULL,
+    workers    integer NOT NULL,
+    place      text NOT NULL,            -- the brokers, as its URL has them
+    busy_until timestamptz,              -- until then someone is at it
+    PRIMARY KEY (session, way)
+);
+
 UPDATE sluice_outbox_meta SET value = '4' WHERE name = 'schema_version';

@@ -100,4 +100,16 @@ ALTER TABLE sluice_outbox ADD COLUMN delayed INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX IF NOT EXISTS sluice_outbox_ix_held ON sluice_outbox (entity_key, id) WHERE held = 1 AND delayed = 0;
 CREATE INDEX IF NOT EXISTS sluice_outbox_ix_delayed ON sluice_outbox (julianday(available_at), id) WHERE delayed = 1;
 
+-- With a fence: where a node sends under names of its own. Its rows outlive it, until others have made sure that nothing
+-- more of it gets in there; until then nobody takes over a lane.
+CREATE TABLE IF NOT EXISTS sluice_outbox_fences (
+    session    INTEGER NOT NULL,
+    way        INTEGER NOT NULL,         -- the route, as that node counts them
+    node       TEXT NOT NULL,
+    workers    INTEGER NOT NULL,
+    place      TEXT NOT NULL,            -- the brokers, as its URL has them
+    busy_until TEXT,                     -- until then someone is at it
+    PRIMARY KEY (session, way)
+);
+
 UPDATE sluice_outbox_meta SET value = '4' WHERE name = 'schema_version';

@@ -1,0 +1,4 @@
+-- A node leaves, and nothing of it is under way any more.
+-- in:  session int8
+-- out: none
+DELETE FROM sluice_outbox_fences WHERE session = ?1;
