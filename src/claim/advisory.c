@@ -93,8 +93,8 @@ static size_t take_over(const advisory_claim *c, sl_call calls[2], sl_val in[2][
 
 static sl_rc read_locked(advisory_claim *c, sl_batch *b, int64_t max, sl_err *err)
 {
-    sl_val in[2][2], over_in[2][2];
-    sl_call calls[5] = {
+    sl_val in[3][2], over_in[2][2];
+    sl_call calls[6] = {
         { .stmt = sl_db_stmt(c->keyed.db, "epoch/next"), .row = epoch_row, .ctx = c }
     };
     size_t n = 1 + take_over(c, calls + 1, over_in);

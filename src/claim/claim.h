@@ -49,6 +49,7 @@ typedef struct sl_claim_conf {
     bool keep;       /* delivered messages */
     bool exact;      /* what was sent must be settled before anyone else has it */
     bool consumes;   /* some of it is delivered at most once */
+    bool delays;     /* a key does not wait for a scheduled message that was never tried */
     sl_lanes *lanes; /* what the node owns, and until when it is trusted; or NULL */
     int64_t workers; /* that share them */
 } sl_claim_conf;

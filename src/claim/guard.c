@@ -144,11 +144,11 @@ static sl_rc lease_and_read(guard_claim *c, sl_batch *b, int64_t max, sl_err *er
 {
     sl_db *db = c->keyed.db;
     const sl_str_list *claims = &c->keyed.claims;
-    sl_val read_in[2][2];
+    sl_val read_in[3][2];
     sl_val in[] = { sl_texts(claims->v, claims->count), sl_int(sl_keyed_turns(&c->keyed)),
                     sl_int(c->keyed.conf.lease_ns / 1000), sl_int(c->holder),
                     sl_text(sl_str_of(c->keyed.conf.worker)) };
-    sl_call calls[7];
+    sl_call calls[8];
     size_t n = 0;
     c->going.count = 0;
     if (c->keyed.over)

@@ -51,6 +51,20 @@ static sl_rc due_row(void *ctx, const sl_val *cols, sl_err *err)
     return SL_OK;
 }
 
+/* Of one key there may be several, and it may be a blocked one that is due, too. */
+static sl_rc delayed_row(void *ctx, const sl_val *cols, sl_err *err)
+{
+    (void)err;
+    sl_keyed *k = ctx;
+    sl_id_list_add(&k->delayed, cols[1].i);
+    k->over = true; /* it was not asked */
+    for (size_t i = 0; i < k->claims.count; i++)
+        if (sl_str_eq(k->claims.v[i], cols[0].s))
+            return SL_OK;
+    sl_str_list_add(&k->claims, sl_arena_copy(&k->names, cols[0].s));
+    return SL_OK;
+}
+
 static sl_rc room_row(void *ctx, const sl_val *cols, sl_err *err)
 {
     (void)err;
@@ -63,20 +77,20 @@ static sl_rc room_row(void *ctx, const sl_val *cols, sl_err *err)
 
 static void clear(sl_keyed *k)
 {
-    k->ids.count = k->claims.count = k->empty.count = 0;
+    k->ids.count = k->delayed.count = k->claims.count = k->empty.count = 0;
     k->over = false;
     sl_window_reset(&k->window);
     sl_arena_reset(&k->names);
 }
 
-static sl_rc begin_by(sl_keyed *k, const char *stmt, const sl_val *in, sl_row_fn row,
-                      sl_err *err)
+static sl_rc begin_by(sl_keyed *k, const sl_call *by, size_t count, sl_err *err)
 {
-    sl_call calls[3];
+    sl_call calls[4];
     size_t n = 0;
     n += sl_tickets_ask(k->tickets, k->db, &k->writers, &calls[0]);
     calls[n++] = (sl_call){ .stmt = sl_db_stmt(k->db, "tx/begin") };
-    calls[n++] = (sl_call){ .stmt = sl_db_stmt(k->db, stmt), .in = in, .row = row, .ctx = k };
+    for (size_t i = 0; i < count; i++)
+        calls[n++] = by[i];
     clear(k);
     sl_rc rc = k->db->ops->run(k->db, calls, n, err);
     sl_tickets_answered(k->tickets, &k->writers, rc == SL_OK);
@@ -114,7 +128,10 @@ static sl_rc begin_look(sl_keyed *k, const sl_val *in, sl_err *err)
 {
     int64_t began_ns = sl_now_ns();
     int64_t ripe = sl_tickets_ripe(k->tickets);
-    sl_rc rc = begin_by(k, "keyed/look", in, look_row, err);
+    sl_call look = {
+        .stmt = sl_db_stmt(k->db, "keyed/look"), .in = in, .row = look_row, .ctx = k
+    };
+    sl_rc rc = begin_by(k, &look, 1, err);
     if (rc != SL_OK)
         return rc;
     plan_forgetting(k, began_ns);
@@ -186,6 +203,30 @@ static sl_rc lock_some(sl_keyed *k, int64_t max, bool *locked, sl_err *err)
     return end_idle(k, locked, err);
 }
 
+static int64_t per_key(int64_t max)
+{
+    int64_t n = max / DUE_KEYS;
+    return n < 1 ? 1 : n < DUE_PER_KEY ? n : DUE_PER_KEY;
+}
+
+/* Keys with held messages that are due. */
+static sl_rc lock_due(sl_keyed *k, int64_t max, bool *locked, sl_err *err)
+{
+    int64_t some = DUE_KEYS * per_key(max);
+    int64_t keys = k->keys_max < max ? k->keys_max : max;
+    sl_val due_in[] = { sl_int(max < DUE_KEYS ? max : DUE_KEYS), sl_int(sl_keyed_turns(k)) };
+    sl_val delayed_in[] = { sl_int(keys < some ? keys : some), due_in[1] };
+    sl_call calls[] = {
+        { .stmt = sl_db_stmt(k->db, "keyed/due_lock"), .in = due_in, .row = due_row, .ctx = k },
+        { .stmt = sl_db_stmt(k->db, "keyed/delayed_lock"),
+          .in = delayed_in,
+          .row = delayed_row,
+          .ctx = k },
+    };
+    sl_rc rc = begin_by(k, calls, 2, err);
+    return rc == SL_OK ? end_idle(k, locked, err) : rc;
+}
+
 sl_rc sl_keyed_lock(sl_keyed *k, int64_t max, bool *locked, sl_err *err)
 {
     int64_t now_ns = sl_now_ns();
@@ -194,10 +235,7 @@ sl_rc sl_keyed_lock(sl_keyed *k, int64_t max, bool *locked, sl_err *err)
     if (max <= 0)
         return SL_OK;
     if (now_ns >= k->due_ns && !k->was_due) { /* in turns with the others */
-        sl_val in[] = { sl_int(max < DUE_KEYS ? max : DUE_KEYS), sl_int(sl_keyed_turns(k)) };
-        sl_rc rc = begin_by(k, "keyed/due_lock", in, due_row, err);
-        if (rc == SL_OK)
-            rc = end_idle(k, locked, err);
+        sl_rc rc = lock_due(k, max, locked, err);
         k->was_due = *locked;
         if (rc != SL_OK || *locked)
             return rc;
@@ -218,14 +256,9 @@ sl_rc sl_keyed_expire(sl_keyed *k, sl_err *err)
 
 /* ---- Reading ---- */
 
-static int64_t per_key(int64_t max)
+size_t sl_keyed_read(sl_keyed *k, sl_batch *b, int64_t max, sl_call calls[3], sl_val in[3][2])
 {
-    int64_t n = max / DUE_KEYS;
-    return n < 1 ? 1 : n < DUE_PER_KEY ? n : DUE_PER_KEY;
-}
-
-size_t sl_keyed_read(sl_keyed *k, sl_batch *b, int64_t max, sl_call calls[2], sl_val in[2][2])
-{
+    size_t n = 0;
     sl_ordered_begin(&k->found, b, max, k->conf.batch_bytes);
     if (k->ids.count) {
         in[0][0] = sl_ints(k->ids.v, k->ids.count);
@@ -239,12 +272,19 @@ size_t sl_keyed_read(sl_keyed *k, sl_batch *b, int64_t max, sl_call calls[2], sl
     in[0][1] = sl_int(per_key(max));
     in[1][0] = sl_texts(k->empty.v, k->empty.count);
     in[1][1] = sl_int(sl_keyed_turns(k));
-    calls[0] = (sl_call){ .stmt = sl_db_stmt(k->db, "keyed/due_read"),
-                          .in = in[0],
-                          .row = sl_ordered_due_row,
-                          .ctx = &k->found };
-    calls[1] = (sl_call){ .stmt = sl_db_stmt(k->db, "keyed/sweep"), .in = in[1] };
-    return k->empty.count ? 2 : 1;
+    in[2][0] = sl_ints(k->delayed.v, k->delayed.count);
+    calls[n++] = (sl_call){ .stmt = sl_db_stmt(k->db, "keyed/due_read"),
+                            .in = in[0],
+                            .row = sl_ordered_due_row,
+                            .ctx = &k->found };
+    if (k->empty.count)
+        calls[n++] = (sl_call){ .stmt = sl_db_stmt(k->db, "keyed/sweep"), .in = in[1] };
+    if (k->delayed.count)
+        calls[n++] = (sl_call){ .stmt = sl_db_stmt(k->db, "keyed/delayed_read"),
+                                .in = in[2],
+                                .row = sl_ordered_delayed_row,
+                                .ctx = &k->found };
+    return n;
 }
 
 sl_rc sl_keyed_peek(const sl_keyed *k, const char *stmt, bool *any, sl_err *err)
@@ -270,6 +310,10 @@ static sl_rc rehearse(sl_keyed *k, sl_err *err)
         { .stmt = sl_db_stmt(k->db, "tx/begin") },
         { .stmt = sl_db_stmt(k->db, "epoch/next") },
         { .stmt = sl_db_stmt(k->db, "keyed/due_lock"), .in = two },
+        { .stmt = sl_db_stmt(k->db, "keyed/delayed_lock"), .in = two },
+        { .stmt = sl_db_stmt(k->db, "keyed/delayed_read"),
+          .in = ids,
+          .row = sl_ordered_delayed_row },
         { .stmt = sl_db_stmt(k->db, "keyed/look"), .in = none },
         { .stmt = sl_db_stmt(k->db, "keyed/lock"), .in = names },
         { .stmt = sl_db_stmt(k->db, "keyed/read"), .in = ids, .row = sl_ordered_row },
@@ -288,6 +332,7 @@ sl_rc sl_keyed_open(sl_keyed *k, sl_db *db, const sl_claim_conf *conf, bool leas
                      .tickets = sl_tickets_new(),
                      .wide = 1,
                      .expire_ns = sl_now_ns() + EXPIRE_EVERY_NS };
+    k->found.delays = conf->delays;
     sl_rc rc = rehearse(k, err);
     if (rc == SL_OK)
         rc = sl_ordered_rehearse(db, conf->consumes, err);
@@ -302,6 +347,7 @@ void sl_keyed_fini(sl_keyed *k)
     sl_tickets_free(k->tickets);
     sl_writers_fini(&k->writers);
     free(k->ids.v);
+    free(k->delayed.v);
     free(k->claims.v);
     free(k->empty.v);
     free(k->chosen.v);

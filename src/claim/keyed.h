@@ -19,12 +19,13 @@ typedef struct sl_keyed {
     sl_window window;
     sl_str_list chosen; /* keys of it that are to be locked */
     sl_str_list
-        claims;        /* names of the keys that were locked: 'k' and the key, 'i' and the id */
-    sl_id_list ids;    /* their messages; none: they are blocked keys that are due */
-    sl_str_list empty; /* blocked keys that were locked and wait for nothing */
-    sl_arena names;    /* bytes of names of blocked keys */
-    bool over;         /* a turn that is over may have one of them */
-    int64_t oldest;    /* of the turns that were seen; 0: there are none */
+        claims;     /* names of the keys that were locked: 'k' and the key, 'i' and the id */
+    sl_id_list ids; /* their messages; none: they are keys with held messages that are due */
+    sl_id_list delayed; /* those of them that are delayed */
+    sl_str_list empty;  /* blocked keys that were locked and wait for nothing */
+    sl_arena names;     /* bytes of names of blocked keys */
+    bool over;          /* a turn that is over may have one of them */
+    int64_t oldest;     /* of the turns that were seen; 0: there are none */
     int64_t keys_max;
     sl_floor floor; /* where the living begin */
     sl_floor turns; /* the same for the epochs of turns */
@@ -52,9 +53,9 @@ SL_CHECK sl_rc sl_keyed_expire(sl_keyed *k, sl_err *err);
 /* No turn that could have one of the keys has an epoch below; to be asked before what looks for turns. */
 int64_t sl_keyed_turns(const sl_keyed *k);
 
-/* The calls that read what is locked, to be run in the same transaction; returns how many, at most two.
- * `in` has room for their parameters. */
-size_t sl_keyed_read(sl_keyed *k, sl_batch *b, int64_t max, sl_call calls[2], sl_val in[2][2]);
+/* The calls that read what is locked, to be run in the same transaction; returns how many, at most
+ * three. `in` has room for their parameters. */
+size_t sl_keyed_read(sl_keyed *k, sl_batch *b, int64_t max, sl_call calls[3], sl_val in[3][2]);
 
 /* The turn ends with these verdicts. Where nothing was tried, the next one looks at the same kind of keys again. */
 static inline void sl_keyed_ends(sl_keyed *k, const sl_batch *b)

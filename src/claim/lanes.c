@@ -184,17 +184,23 @@ static sl_rc read_lanes(lanes_claim *c, sl_batch *b, int64_t max, sl_err *err)
     sl_val due_in[] = { sl_ints(c->lanes, n), sl_int(keys), sl_int(per_key) };
     sl_val take_in[] = { sl_ints(c->lanes, n), sl_ints(c->floors, n), sl_ints(c->quotas, n),
                          sl_int(max), sl_int(c->conf.batch_bytes) };
-    sl_call calls[3];
+    sl_val delayed_in[] = { due_in[0], sl_int(keys * per_key) };
+    sl_call calls[4];
     size_t count = 0;
     sl_tickets *tickets = sl_lanes_tickets(c->conf.lanes);
     int64_t ripe = sl_tickets_ripe(tickets);
     count += sl_tickets_ask(tickets, c->db, &c->writers, &calls[0]);
     bool due = now_ns >= c->due_ns;
-    if (due)
+    if (due) {
         calls[count++] = (sl_call){ .stmt = sl_db_stmt(c->db, "lanes/due"),
                                     .in = due_in,
                                     .row = sl_ordered_due_row,
                                     .ctx = &c->found };
+        calls[count++] = (sl_call){ .stmt = sl_db_stmt(c->db, "lanes/delayed"),
+                                    .in = delayed_in,
+                                    .row = sl_ordered_delayed_row,
+                                    .ctx = &c->found };
+    }
     calls[count++] = (sl_call){
         .stmt = sl_db_stmt(c->db, "lanes/take"), .in = take_in, .row = take_row, .ctx = c
     };
@@ -205,7 +211,9 @@ static sl_rc read_lanes(lanes_claim *c, sl_batch *b, int64_t max, sl_err *err)
         return rc;
     c->busy = calls[count - 1].affected > 0;
     if (due)
-        c->due_ns = calls[count - 2].affected > 0 ? 0 : now_ns + due_pause_ns(c);
+        c->due_ns = calls[count - 2].affected + calls[count - 3].affected > 0
+                        ? 0
+                        : now_ns + due_pause_ns(c);
     see_floors(c, ripe);
     plan_forgetting(c, now_ns);
     return SL_OK;
@@ -394,6 +402,9 @@ static sl_rc rehearse(sl_db *db, const sl_claim_conf *conf, sl_err *err)
     sl_call calls[] = {
         { .stmt = sl_db_stmt(db, "floor/writers") },
         { .stmt = sl_db_stmt(db, "lanes/due"), .in = due_in, .row = sl_ordered_due_row },
+        { .stmt = sl_db_stmt(db, "lanes/delayed"),
+          .in = due_in,
+          .row = sl_ordered_delayed_row },
         { .stmt = sl_db_stmt(db, "lanes/take"), .in = take_in, .row = sl_ordered_row },
         { .stmt = sl_db_stmt(db, "lanes/sent"), .in = take_in },
         { .stmt = sl_db_stmt(db, "lanes/fence"), .in = take_in }
@@ -408,6 +419,7 @@ static sl_rc lanes_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl
 {
     lanes_claim *c = sl_alloc(sizeof *c);
     *c = (lanes_claim){ .base = { &sl_claim_lanes }, .db = db, .conf = *conf };
+    c->found.delays = conf->delays;
     if (conf->lanes) /* it outlives connections */
         sl_tickets_doubt(sl_lanes_tickets(conf->lanes));
     sl_rc rc = rehearse(db, conf, err);

@@ -8,7 +8,7 @@
 #include "core/mem.h"
 
 enum { COL_KEY = 5, COL_WAIT = 11 };
-enum { WAIT_NOT, WAIT_KEY, WAIT_TIME };
+enum { WAIT_NOT, WAIT_KEY, WAIT_TIME, WAIT_DELAY };
 
 /* ---- Lists ---- */
 
@@ -32,6 +32,12 @@ void sl_str_list_add(sl_str_list *l, sl_str s)
 
 /* ---- What a turn finds ---- */
 
+static void forget(sl_ordered *o)
+{
+    o->behind.count = o->scheduled.count = o->served.count = 0;
+    o->delayed.count = o->rejoining.count = 0;
+}
+
 void sl_ordered_begin(sl_ordered *o, sl_batch *b, int64_t max, int64_t bytes_max)
 {
     o->batch = b;
@@ -40,7 +46,7 @@ void sl_ordered_begin(sl_ordered *o, sl_batch *b, int64_t max, int64_t bytes_max
     o->bytes = 0;
     o->over = false;
     sl_keymap_reset(&o->closed);
-    o->behind.count = o->scheduled.count = o->served.count = 0;
+    forget(o);
 }
 
 void sl_ordered_fini(sl_ordered *o)
@@ -48,6 +54,8 @@ void sl_ordered_fini(sl_ordered *o)
     sl_keymap_fini(&o->closed);
     free(o->behind.v);
     free(o->scheduled.v);
+    free(o->delayed.v);
+    free(o->rejoining.v);
     free(o->served.v);
     *o = (sl_ordered){ 0 };
 }
@@ -76,15 +84,35 @@ static sl_rc add_message(sl_ordered *o, const sl_val *cols, sl_err *err)
     return rc;
 }
 
+/* The same for a message that is held already. */
+static sl_rc add_held(sl_ordered *o, const sl_val *cols, sl_err *err)
+{
+    size_t had = o->batch->count;
+    sl_rc rc = add_message(o, cols, err);
+    for (; had < o->batch->count; had++)
+        o->batch->msgs[had].held = true;
+    return rc;
+}
+
+/* Its time has not come: either it waits alone, or its key with it. */
+static void add_early(sl_ordered *o, const sl_val *cols, sl_str key)
+{
+    if (cols[COL_WAIT].i == WAIT_DELAY && o->delays && key.p) {
+        sl_id_list_add(&o->delayed, cols[0].i);
+        return;
+    }
+    sl_id_list_add(&o->scheduled, cols[0].i);
+    close_key(o, key);
+}
+
 sl_rc sl_ordered_row(void *ctx, const sl_val *cols, sl_err *err)
 {
     sl_ordered *o = ctx;
     sl_str key = cols[COL_KEY].null ? SL_NONE : cols[COL_KEY].s;
     if (cols[COL_WAIT].i == WAIT_KEY || closed(o, key)) {
         sl_id_list_add(&o->behind, cols[0].i);
-    } else if (cols[COL_WAIT].i == WAIT_TIME) {
-        sl_id_list_add(&o->scheduled, cols[0].i);
-        close_key(o, key);
+    } else if (cols[COL_WAIT].i != WAIT_NOT) {
+        add_early(o, cols, key);
     } else {
         return add_message(o, cols, err);
     }
@@ -109,15 +137,19 @@ sl_rc sl_ordered_due_row(void *ctx, const sl_val *cols, sl_err *err)
     note_served(o, key);
     if (cols[0].null || closed(o, key))
         return SL_OK;
-    if (cols[COL_WAIT].i != WAIT_TIME) {
-        size_t had = o->batch->count;
-        sl_rc rc = add_message(o, cols, err);
-        for (; had < o->batch->count; had++)
-            o->batch->msgs[had].held = true;
-        return rc;
-    }
-    sl_id_list_add(&o->scheduled, cols[0].i);
-    close_key(o, key);
+    if (cols[COL_WAIT].i == WAIT_NOT)
+        return add_held(o, cols, err);
+    add_early(o, cols, key);
+    return SL_OK;
+}
+
+sl_rc sl_ordered_delayed_row(void *ctx, const sl_val *cols, sl_err *err)
+{
+    sl_ordered *o = ctx;
+    sl_str key = cols[COL_KEY].null ? SL_NONE : cols[COL_KEY].s;
+    if (cols[COL_WAIT].i == WAIT_NOT && !closed(o, key))
+        return add_held(o, cols, err);
+    sl_id_list_add(&o->rejoining, cols[0].i);
     return SL_OK;
 }
 
@@ -125,8 +157,8 @@ sl_rc sl_ordered_due_row(void *ctx, const sl_val *cols, sl_err *err)
 
 /* The statements to run, with room for their parameters. */
 typedef struct plan {
-    sl_call calls[24];
-    sl_val in[20][4];
+    sl_call calls[28];
+    sl_val in[24][4];
     size_t n, used;
 } plan;
 
@@ -259,13 +291,14 @@ static sl_rc write_all(sl_db *db, sl_ordered *o, const sl_groups *g, const sl_or
     add_ids(&p, db, "ordered/hold", o->behind.v, o->behind.count);
     add_ids(&p, db, "ordered/hold", o->scheduled.v, o->scheduled.count);
     add_ids(&p, db, "ordered/block", o->scheduled.v, o->scheduled.count);
+    add_ids(&p, db, "ordered/delay", o->delayed.v, o->delayed.count);
+    add_ids(&p, db, "ordered/rejoin", o->rejoining.v, o->rejoining.count);
     add_keys(&p, db, "ordered/unblock", &o->served);
     add_keys(&p, db, "ordered/rotate", &o->served);
     add_dones(&p, how);
     add_tx(&p, db, "tx/commit");
     sl_rc rc = db->ops->run(db, p.calls, p.n, err);
-    o->behind.count = o->scheduled.count = o->served.count =
-        0; /* a pull settles piece by piece */
+    forget(o); /* a pull settles piece by piece */
     return rc;
 }
 
@@ -416,11 +449,10 @@ sl_rc sl_ordered_rehearse_keep(sl_db *db, const char *own, bool consumes, sl_err
 
 sl_rc sl_ordered_rehearse(sl_db *db, bool consumes, sl_err *err)
 {
-    static const char *const stmts[] = {
-        "ordered/sent",   "ordered/retry",  "ordered/bury",
-        "ordered/hold",   "ordered/block",  "ordered/unblock",
-        "ordered/rotate", "attempts/count", "attempts/uncount"
-    };
+    static const char *const stmts[] = { "ordered/sent",   "ordered/retry",   "ordered/bury",
+                                         "ordered/hold",   "ordered/block",   "ordered/delay",
+                                         "ordered/rejoin", "ordered/unblock", "ordered/rotate",
+                                         "attempts/count", "attempts/uncount" };
     plan p = { .n = 0 };
     sl_group none = { 0 };
     add_tx(&p, db, "tx/begin");

@@ -7,6 +7,10 @@
  * It is then *held*, and its key, if it has one, is *blocked* until its head is due. Held messages
  * are looked for by key and by time only, so that they cost the others nothing. A key that is due is
  * served from its held messages, in order, until none is left: then it is as any other.
+ *
+ * With `delays`, a scheduled message that was never tried is *delayed* instead: it is held, its key is
+ * not blocked for it, and it is found by its time. When that has come it goes, if its key is not blocked;
+ * else it rejoins the held ones of the key. So a held message is always found: by its key, or delayed.
  */
 #ifndef SL_CLAIM_ORDERED_H
 #define SL_CLAIM_ORDERED_H
@@ -37,6 +41,9 @@ typedef struct sl_ordered {
     sl_keymap closed;     /* keys of which nothing more may be taken in this turn */
     sl_id_list behind;    /* to be held */
     sl_id_list scheduled; /* to be held, and their keys blocked until they are due */
+    bool delays;          /* keys do not wait for scheduled messages that were never tried */
+    sl_id_list delayed;   /* those: to be held alone */
+    sl_id_list rejoining; /* delayed ones that are due, and whose keys are blocked */
     sl_str_list served;   /* blocked keys that were due */
 } sl_ordered;
 
@@ -46,11 +53,13 @@ void sl_ordered_fini(sl_ordered *o);
 enum { SL_COL_LANE = 10 };
 
 /* An sl_row_fn for the rows of claim/rows.h, with two more columns:
- *   lane, wait (0: may go, 1: its key is blocked, 2: not yet due)
+ *   lane, wait (0: may go, 1: its key is blocked, 2: not yet due, 3: the same, and never tried)
  * A row without id is a key that is due and has nothing held. */
 sl_rc sl_ordered_row(void *ordered, const sl_val *cols, sl_err *err);
 /* The same for rows that are held already. */
 sl_rc sl_ordered_due_row(void *ordered, const sl_val *cols, sl_err *err);
+/* The same for rows that are delayed, and due. */
+sl_rc sl_ordered_delayed_row(void *ordered, const sl_val *cols, sl_err *err);
 
 typedef struct sl_ordered_how {
     bool in_transaction; /* one is open that only this worker can end: it is the fence */
@@ -105,7 +114,8 @@ static inline bool sl_ordered_untried(const sl_batch *b)
 /* Has the turn found anything that waits? */
 static inline bool sl_ordered_found(const sl_ordered *o)
 {
-    return o->behind.count || o->scheduled.count || o->served.count;
+    return o->behind.count || o->scheduled.count || o->delayed.count || o->rejoining.count ||
+           o->served.count;
 }
 
 #endif

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 #include "cli/open.h"
+#include "db/capture.h"
 #include "db/schema.h"
 #include "lib/conf.h"
+#include "lib/layout.h"
 
 typedef struct init_flags {
     bool print, inbox;
+    int existing; /* sl_existing */
 } init_flags;
 
 static const sl_opt flags[] = {
@@ -13,6 +16,10 @@ static const sl_opt flags[] = {
       "Print the SQL instead of running it, for those who run migrations themselves." },
     { "inbox", SL_OPT_BOOL, offsetof(init_flags, inbox), "false", 0, 0, SL_OPT_CLI_ONLY, NULL,
       "Make the inbox of a receiver (inbox_table), and nothing else." },
+    { "existing", SL_OPT_CHOICE, offsetof(init_flags, existing), "refuse", 0, 0,
+      SL_OPT_CLI_ONLY, "refuse|send|skip",
+      "With layout debezium: whether rows that are in the table already become messages. Send "
+      "those that Debezium has not sent, skip those that it has." },
     { .name = NULL },
 };
 
@@ -26,6 +33,11 @@ static int print_sql(sl_cli *cli, sl_err *err)
         return sl_cli_fail(cli, SL_EXIT_USAGE, err);
     const sl_db_ops *dialect;
     rc = sl_db_find(&dialect, cli->settings.db, err);
+    if (rc == SL_OK && names.layout && !own->inbox)
+        rc =
+            sl_fail(err, SL_OPERATOR,
+                    "with layout debezium the SQL depends on your table and cannot be printed\n"
+                    "hint: run 'sluice init' with a role that owns the table");
     if (rc == SL_OK)
         rc = own->inbox ? sl_schema_print_inbox(dialect->name, &names, &sql, err)
                         : sl_schema_print(dialect->name, &names, &sql, err);
@@ -81,10 +93,51 @@ static sl_rc init_inbox(const sl_cli *cli, sl_cli_db *d, sl_err *err)
     return rc;
 }
 
+static void report_capture(const sl_cli *cli, const sl_cli_db *d, const sl_schema_done *s,
+                           const sl_capture_done *c)
+{
+    printf("table %s is captured: %s is a message of table %s (schema version %lld, %lld "
+           "lanes)\n",
+           cli->settings.table,
+           c->sent ? "each row in it, and each that is inserted," : "each row that is inserted",
+           d->names.table, (long long)s->after.version, (long long)s->after.lanes);
+}
+
+static sl_rc init_beside(const sl_cli *cli, sl_cli_db *d, sl_err *err)
+{
+    const init_flags *own = cli->own;
+    sl_schema_done made;
+    sl_capture_done captured;
+    sl_debezium options;
+    sl_rc rc = sl_debezium_read(&options, &cli->settings.debezium, err);
+    if (rc != SL_OK)
+        return rc;
+    rc = sl_capture_look(d->db, &d->names, &options, err);
+    if (rc == SL_OK)
+        rc = sl_capture_table(d->db, &d->names, err);
+    if (rc == SL_OK)
+        rc = sl_schema_init(d->db, &d->names, &made, err);
+    if (rc == SL_OK)
+        rc = sl_capture_init(d->db, &d->names, &options, (sl_existing)own->existing, &captured,
+                             err);
+    if (rc == SL_OK)
+        report_capture(cli, d, &made, &captured);
+    sl_debezium_fini(&options);
+    return rc;
+}
+
 static sl_rc init_outbox(const sl_cli *cli, sl_cli_db *d, sl_err *err)
 {
+    const init_flags *own = cli->own;
     sl_schema_done done;
     sl_rc rc = check_lanes(cli, d, err);
+    if (rc == SL_OK && d->names.layout)
+        return init_beside(cli, d, err);
+    if (rc == SL_OK && own->existing)
+        rc =
+            sl_fail(err, SL_OPERATOR,
+                    "--existing is for layout debezium only\nhint: the rows of a table that is "
+                    "adopted are messages");
     if (rc == SL_OK)
         rc = sl_schema_init(d->db, &d->names, &done, err);
     if (rc == SL_OK)
@@ -112,8 +165,10 @@ static int run(sl_cli *cli)
 const sl_cmd sl_cmd_init = {
     .name = "init",
     .summary = "create or migrate the tables",
-    .synopsis = "sluice init [--db URL] [--table NAME] [--lanes N] [--print]\n"
-                "sluice init --inbox [--db URL] [--inbox-table NAME] [--print]",
+    .synopsis =
+        "sluice init [--db URL] [--table NAME] [--lanes N] [--print]\n"
+        "sluice init --layout debezium [--debezium NAME=VALUE,...] [--existing send|skip]\n"
+        "sluice init --inbox [--db URL] [--inbox-table NAME] [--print]",
     .details =
         "Creates the outbox table and its side tables, adopts a table that is there "
         "already (adding "
@@ -121,6 +176,12 @@ const sl_cmd sl_cmd_init = {
         "harmless when there "
         "is nothing to do and when several nodes do it at once. The number of lanes of a "
         "table that is there stays; sluice lanes --set changes it.\n"
+        "\n"
+        "With layout debezium the table is that of Debezium's outbox event router, and stays "
+        "as "
+        "it is: a trigger makes a message of each row that is inserted, in a table beside it. "
+        "If "
+        "it has rows already, --existing says what becomes of them.\n"
         "\n"
         "With --inbox it makes one table in the database of a receiver, in which that notes "
         "what "

@@ -18,6 +18,7 @@ static const struct {
     const char *library;
     int64_t from, before; /* the first that has it, the first that has not */
     const char *fault, *fixed;
+    bool loses; /* messages that were reported as delivered */
 } faults[] = {
     { "libpq", 0, PG(13, 23), WRAPAROUND, "13.23" },
     { "libpq", PG(14, 0), PG(14, 20), WRAPAROUND, "14.20" },
@@ -35,7 +36,7 @@ static const struct {
     { "librdkafka", 0, RDK(1, 9, 0),
       "a topic that vanishes from the metadata for a moment may lose messages that were "
       "reported as delivered",
-      "1.9.0" },
+      "1.9.0", true },
     { "librdkafka", RDK(2, 2, 0), RDK(2, 5, 0),
       "the idempotent producer may fail for good when it retries a large batch", "2.5.0" },
     { "postgres", PG(14, 0), PG(14, 4),
@@ -64,8 +65,8 @@ void sl_judge_library(sl_findings *out, const char *check, const char *library, 
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
         if (!strcmp(faults[i].library, library) && version >= faults[i].from &&
             version < faults[i].before) {
-            sl_found(out, SL_WARN, check, "%s %s: %s", library, sl_buf_text(&text),
-                     faults[i].fault);
+            sl_found(out, faults[i].loses ? SL_BAD : SL_WARN, check, "%s %s: %s", library,
+                     sl_buf_text(&text), faults[i].fault);
             sl_advise(out, "upgrade to %s, unless your distribution has mended it",
                       faults[i].fixed);
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Versions of libraries and servers that are known to hurt. Only what public release notes say, and only
  * what touches what Sluice does with them. A distribution may have mended a fault under an old number:
- * that cannot be seen from here, so a fault is a warning. */
+ * that cannot be seen from here, so a fault is a warning, but for one that loses messages. */
 #ifndef SL_CLI_DOCTOR_FAULTS_H
 #define SL_CLI_DOCTOR_FAULTS_H
 

@@ -2,6 +2,7 @@
 #include "cli/doctor_look.h"
 
 #include "cli/doctor_faults.h"
+#include "cli/doctor_sink.h"
 #include "cli/who.h"
 #include "core/clock.h"
 #include "core/mem.h"
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 
 enum { SESSIONS_SHOWN = 5, RANGES_ROOM = 40 };
+enum { SAMPLE = 5000 }; /* of doctor/targets */
 
 char *sl_look_text(sl_val v)
 {
@@ -456,6 +458,31 @@ static sl_rc look_waiting(sl_looking *l, sl_err *err)
     return rc;
 }
 
+/* ---- The other side ---- */
+
+static sl_rc note_wait(void *ctx, const sl_val *cols, sl_err *err)
+{
+    (void)err;
+    sl_waits_add(ctx, cols[0].s, cols[1].s, cols[2].i, cols[3].i, cols[4].i);
+    return SL_OK;
+}
+
+static sl_rc look_sinks(sl_looking *l, sl_err *err)
+{
+    sl_waits waits = { 0 };
+    if (!l->look->sinks)
+        return SL_OK;
+    sl_rc rc = l->ours ? sl_look_ask(l, "doctor/targets", note_wait, &waits, err) : SL_OK;
+    if (rc == SL_OK)
+        rc = sl_doctor_sinks(l->look->settings, l->look->sink_url, &waits, l->out, err);
+    if (rc == SL_OK && waits.messages >= SAMPLE)
+        sl_found(l->out, SL_FINE, "sink",
+                 "of what waits, only the %d messages with the lowest ids were looked at",
+                 SAMPLE);
+    sl_waits_fini(&waits);
+    return rc;
+}
+
 /* ---- All of it ---- */
 
 /* In the order in which they are shown. Those that read our tables are left out where there are none. */
@@ -468,6 +495,7 @@ static const struct {
     { "journal", look_journal, false },
     { "schema", sl_look_schema, false },
     { "columns", sl_look_columns, true },
+    { "capture", sl_look_capture, true },
     { "indexes", sl_look_indexes, true },
     { "grants", sl_look_grants, true },
     { "server", look_server, false },
@@ -488,6 +516,7 @@ static const struct {
     { "integrity", look_integrity, false },
     { "keys", look_keys, true },
     { "waiting", look_waiting, true },
+    { "sink", look_sinks, false },
 };
 
 sl_rc sl_look_all(const sl_look *look, sl_findings *out, sl_err *err)

@@ -13,7 +13,9 @@ typedef struct sl_look {
     const sl_names *names;
     sl_db *db; /* opened by sl_conf_look_db */
     sl_norms norms;
-    bool deep; /* what reads the whole file, too */
+    bool deep;            /* what reads the whole file, too */
+    bool sinks;           /* what the sinks have to say, too */
+    const char *sink_url; /* of this one, in place of those of the settings; or NULL */
 } sl_look;
 
 /* While it is under way. */
@@ -41,6 +43,7 @@ SL_CHECK sl_rc sl_look_ask(sl_looking *l, const char *stmt, sl_row_fn row, void 
 SL_CHECK sl_rc sl_look_schema(sl_looking *l,
                               sl_err *err); /* the first: fills schema and ours */
 SL_CHECK sl_rc sl_look_columns(sl_looking *l, sl_err *err);
+SL_CHECK sl_rc sl_look_capture(sl_looking *l, sl_err *err);
 SL_CHECK sl_rc sl_look_indexes(sl_looking *l, sl_err *err);
 SL_CHECK sl_rc sl_look_grants(sl_looking *l, sl_err *err);
 

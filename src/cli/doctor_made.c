@@ -2,6 +2,7 @@
 /* The checks of what `sluice init` made: is all of it still there, and may this role use it? */
 #include "cli/doctor_look.h"
 #include "core/mem.h"
+#include "db/capture.h"
 
 #include <stdlib.h>
 
@@ -116,6 +117,23 @@ sl_rc sl_look_columns(sl_looking *l, sl_err *err)
         sl_judge_columns(l->out, sl_buf_text(&missing));
     sl_buf_fini(&missing);
     return rc;
+}
+
+/* Layout debezium: is what is inserted into their table a message? */
+sl_rc sl_look_capture(sl_looking *l, sl_err *err)
+{
+    const sl_names *names = l->look->names;
+    if (!names->layout)
+        return SL_OK;
+    sl_rc rc = sl_capture_check(l->db, names, err);
+    if (rc == SL_OK)
+        sl_found(l->out, SL_FINE, "capture", "what is inserted into %s is a message of %s",
+                 names->source, names->table);
+    if (rc != SL_OPERATOR || !l->db->ops->alive(l->db))
+        return rc;
+    sl_found(l->out, SL_BAD, "capture", "%.*s", (int)strcspn(err->text, "\n"), err->text);
+    sl_advise(l->out, "run 'sluice init'");
+    return SL_OK;
 }
 
 /* Each run of blanks and line ends becomes one blank. */

@@ -12,11 +12,14 @@ enum { NAME_MAX_BYTES = 63, TABLE_MAX_BYTES = 63 - 16 };
 #define TABLE_WORD "sluice_outbox"
 #define LANES_WORD "sluice_lanes"
 #define INBOX_WORD "sluice_inbox"
+#define SOURCE_WORD "sluice_source"
+#define BESIDE "_sluice"
 
 const char *const sl_columns[] = {
-    "id",         "topic",           "entity_key", "event_type",   "payload", "content_type",
-    "headers",    "idempotency_key", "created_at", "available_at", "lane",    "attempts",
-    "last_error", "leased_until",    "epoch",      "worker",       "held",    NULL,
+    "id",           "topic",    "entity_key",      "event_type",   "payload",
+    "content_type", "headers",  "idempotency_key", "created_at",   "available_at",
+    "lane",         "attempts", "last_error",      "leased_until", "epoch",
+    "worker",       "held",     "delayed",         NULL,
 };
 
 /* Not isalpha: what a letter is must not depend on the locale of the program around us. */
@@ -97,7 +100,7 @@ static sl_rc check_column(const sl_opt_map *map, size_t i, sl_err *err)
             "columns: '%.60s' is not a column of the outbox\nhint: id, topic, "
             "entity_key, event_type, payload, content_type, headers, idempotency_key, "
             "created_at, available_at, lane, attempts, last_error, leased_until, "
-            "epoch, worker, held",
+            "epoch, worker, held, delayed",
             ours);
     if (!is_identifier(theirs, strlen(theirs), NAME_MAX_BYTES))
         return sl_fail(
@@ -148,6 +151,21 @@ sl_rc sl_names_init(sl_names *n, const char *table, const sl_opt_map *columns, s
     return rc;
 }
 
+sl_rc sl_names_beside(sl_names *n, const char *source, const char *layout, sl_err *err)
+{
+    sl_rc rc = check_table(source, err);
+    if (rc != SL_OK)
+        return rc;
+    char *table = sl_asprintf("%s" BESIDE, source);
+    rc = sl_names_init(n, table, NULL, err);
+    free(table);
+    if (rc != SL_OK)
+        return rc;
+    n->source = sl_strndup(n->table, strlen(n->table) - strlen(BESIDE));
+    n->layout = sl_strdup(layout);
+    return SL_OK;
+}
+
 sl_rc sl_names_inbox(sl_names *n, const char *table, sl_err *err)
 {
     const char *dot = strchr(table, '.');
@@ -167,6 +185,8 @@ void sl_names_fini(sl_names *n)
     free(n->table);
     free(n->inbox_schema);
     free(n->inbox);
+    free(n->source);
+    free(n->layout);
     for (size_t i = 0; i < n->columns.count; i++) {
         free(n->columns.names[i]);
         free(n->columns.values[i]);
@@ -212,6 +232,11 @@ static bool put_inbox(const sl_names *n, const char *word, size_t bytes, sl_buf 
     return true;
 }
 
+static void put_source(const sl_names *n, sl_buf *out)
+{
+    put_name(n->schema, n->source, "", 0, out);
+}
+
 static void put_word(const sl_names *n, const char *word, size_t bytes, sl_buf *out)
 {
     const size_t prefix = sizeof TABLE_WORD - 1;
@@ -223,6 +248,10 @@ static void put_word(const sl_names *n, const char *word, size_t bytes, sl_buf *
     }
     if (put_inbox(n, word, bytes, out))
         return;
+    if (n->source && bytes == sizeof SOURCE_WORD - 1 && !memcmp(word, SOURCE_WORD, bytes)) {
+        put_source(n, out);
+        return;
+    }
     if (bytes == sizeof LANES_WORD - 1 && !memcmp(word, LANES_WORD, bytes)) {
         sl_buf_printf(out, "%lld", (long long)n->lanes);
         return;
@@ -244,6 +273,13 @@ static bool put_quoted_name(const sl_names *n, const char *p, const char *end, s
 {
     const size_t prefix = sizeof TABLE_WORD - 1;
     size_t bytes = (size_t)(end - p);
+    if (n->source && bytes == sizeof SOURCE_WORD + 1 &&
+        !memcmp(p, "'" SOURCE_WORD "'", bytes)) {
+        sl_buf_putc(out, '\'');
+        put_source(n, out);
+        sl_buf_putc(out, '\'');
+        return true;
+    }
     if (*p != '\'' || bytes < prefix + 2 || memcmp(p + 1, TABLE_WORD, prefix) != 0 ||
         !is_identifier(p + 1, bytes - 2, NAME_MAX_BYTES))
         return false;

@@ -22,6 +22,9 @@ typedef struct sl_names {
     char *inbox; /* NULL: SL_INBOX_DEFAULT */
     sl_opt_map columns;
     int64_t lanes; /* `sluice_lanes` in the schema */
+    /* Layout debezium: `sluice_source`, their table, beside which `table` is; and what its trigger is made by. */
+    char *source;
+    char *layout;
 } sl_names;
 
 /* Refuses what is not a plain identifier, too long, an unknown column, or two columns of one
@@ -30,6 +33,9 @@ SL_CHECK sl_rc sl_names_init(sl_names *n, const char *table, const sl_opt_map *c
                              sl_err *err);
 /* The table of receivers, NAME or SCHEMA.NAME. */
 SL_CHECK sl_rc sl_names_inbox(sl_names *n, const char *table, sl_err *err);
+/* Their table, NAME or SCHEMA.NAME; the outbox is NAME_sluice, in the same schema. */
+SL_CHECK sl_rc sl_names_beside(sl_names *n, const char *source, const char *layout,
+                               sl_err *err);
 void sl_names_fini(sl_names *n);
 
 void sl_names_apply(const sl_names *n, const char *sql, sl_buf *out);

@@ -2,6 +2,7 @@
 #include "db/schema.h"
 
 #include "core/mem.h"
+#include "db/capture.h"
 
 #include <assert.h>
 
@@ -110,7 +111,7 @@ sl_rc sl_schema_check(sl_db *db, const sl_names *names, sl_err *err)
             "table '%s' has schema version %lld, this program needs %d\nhint: run 'sluice "
             "init' to migrate it",
             names->table, (long long)s.version, SL_SCHEMA_VERSION);
-    return SL_OK;
+    return names->layout ? sl_capture_check(db, names, err) : SL_OK;
 }
 
 /* ---- Making ---- */
@@ -157,7 +158,8 @@ static const struct {
     { "postgres", "worker", PG_TEXT, "it must be text", false },
 };
 
-enum { HELD_SINCE = 2 }; /* the version that brought the column */
+/* The versions that brought columns. */
+enum { HELD_SINCE = 2, DELAYED_SINCE = 4 };
 
 /* What these mean to someone else cannot be what they mean here: not even a column of the right type
  * will do. */
@@ -238,11 +240,13 @@ static sl_rc migrate(sl_db *db, const sl_names *names, sl_schema_done *done, sl_
     sl_rc rc = sl_schema_read(db, names, &done->before, err);
     if (rc == SL_OK && done->before.version > SL_SCHEMA_VERSION)
         return newer(names, &done->before, err);
-    if (rc == SL_OK && done->before.table && done->before.version < HELD_SINCE) {
+    if (rc == SL_OK && done->before.table && done->before.version < DELAYED_SINCE) {
         columns *have = sl_alloc(sizeof *have);
         rc = read_columns(db, names, "sluice_outbox", have, err);
-        if (rc == SL_OK)
+        if (rc == SL_OK && done->before.version < HELD_SINCE)
             rc = refuse_theirs(names, have, "held", err);
+        if (rc == SL_OK)
+            rc = refuse_theirs(names, have, "delayed", err);
         if (rc == SL_OK && done->before.version == 0)
             rc = adopt(db, names, have, &done->columns_added, err);
         columns_fini(have);

@@ -72,6 +72,7 @@ sl_rc sl_encoder_new(sl_encoder **out, const sl_encode_conf *conf, sl_err *err)
         return rc;
     sl_encoder *e = sl_alloc(sizeof *e);
     e->ops = ops;
+    e->tombstones = conf->tombstones;
     e->source = sl_strdup(source);
     e->ce_prefix = sl_strdup(conf->ce_prefix ? conf->ce_prefix : DEFAULT_PREFIX);
     *out = e;
@@ -117,6 +118,8 @@ bool sl_encode(sl_encoder *e, const sl_msg *m, sl_encoded *out, char why[SL_WHY_
     *out = (sl_encoded){ 0 };
     if (!sl_headers_take(e, m->headers, why) || !e->ops->encode(e, m, &out->value, why))
         return false;
+    if (e->tombstones && m->payload.n == 0)
+        out->value = (sl_str){ 0 };
     out->headers = e->headers;
     out->header_count = e->count;
     return true;

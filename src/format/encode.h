@@ -28,6 +28,7 @@ typedef struct sl_encode_conf {
     const char *format;    /* "raw"; NULL: the default */
     const char *source;    /* of CloudEvents; NULL: "sluice" */
     const char *ce_prefix; /* "ce_" in Kafka, "ce-" in HTTP; NULL: "ce_" */
+    bool tombstones;       /* an empty payload is no value, whatever the format */
 } sl_encode_conf;
 
 typedef struct sl_encoder sl_encoder;

@@ -22,6 +22,7 @@ struct sl_encoder {
     const sl_encode_ops *ops;
     char *source;
     char *ce_prefix;
+    bool tombstones;
     sl_header *headers;
     size_t count;
     size_t cap;

@@ -3,6 +3,7 @@
 
 #include "core/mem.h"
 #include "db/schema.h"
+#include "lib/layout.h"
 
 #include <unistd.h>
 
@@ -46,7 +47,7 @@ void sl_conf_log_write(void *conf, sl_log_level level, const char *line)
 
 sl_rc sl_conf_names(sl_names *out, const sl_settings *s, sl_err *err)
 {
-    sl_rc rc = sl_names_init(out, s->table, &s->columns, err);
+    sl_rc rc = sl_layout_names(out, s, err);
     if (rc != SL_OK)
         return rc;
     out->lanes = s->lanes;
@@ -108,6 +109,7 @@ void sl_conf_claim(sl_claim_conf *out, const sl_settings *s, const char *worker)
         .keep = s->retention_ns > 0,
         .workers = s->workers,
         .consumes = sl_settings_consume(s),
+        .delays = s->unordered_delay,
         .exact = sl_settings_exact(s),
     };
 }

@@ -30,13 +30,16 @@ static void make_route(sl_route *r, const sl_route_conf *c)
 }
 
 /* A sink that has no answer has to say so before the claim is over. */
-static sl_sink_conf sink_of(const sl_settings *s, const sl_route_conf *c)
+static sl_sink_conf sink_of(const sl_settings *s, const sl_layout_terms *l,
+                            const sl_route_conf *c)
 {
     return (sl_sink_conf){ .url = c->sink,
-                           .format = c->format,
-                           .target = c->target,
+                           .format = c->format ? c->format : l->format,
+                           .target = c->target ? c->target : l->target,
                            .source = c->source,
+                           .tombstones = c->tombstones,
                            .props = { &s->kafka },
+                           .created_time = l->created_time,
                            .exact = c->delivery == SL_DELIVERY_EXACTLY_ONCE,
                            .answer_ns = s->lease_ns * 2 / 3 };
 }
@@ -52,7 +55,9 @@ void sl_routes_make(sl_routes *r, const sl_settings *s)
                           .on_failure = s->on_failure,
                           .format = s->format,
                           .target = s->target,
-                          .source = s->source };
+                          .source = s->source,
+                          .tombstones = s->tombstones };
+    r->terms = sl_layout_terms_of(s);
     r->table = s->table;
     r->count = s->route_count ? s->route_count : 1;
     r->v = sl_alloc(r->count * sizeof *r->v);
@@ -60,7 +65,7 @@ void sl_routes_make(sl_routes *r, const sl_settings *s)
     for (size_t i = 0; i < r->count; i++) {
         sl_route_conf conf = s->route_count ? sl_route_of(s, i) : all;
         make_route(&r->v[i], &conf);
-        r->sinks[i] = sink_of(s, &conf);
+        r->sinks[i] = sink_of(s, &r->terms, &conf);
         r->sinks[i].props[1] = s->route_count ? &s->routes[i].kafka : NULL;
     }
 }
@@ -71,6 +76,7 @@ void sl_routes_fini(sl_routes *r)
         sl_breaker_free(r->v[i].breaker);
     free(r->v);
     free(r->sinks);
+    free(r->terms.target);
     *r = (sl_routes){ 0 };
 }
 

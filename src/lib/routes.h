@@ -3,7 +3,7 @@
 #ifndef SL_LIB_ROUTES_H
 #define SL_LIB_ROUTES_H
 
-#include "lib/settings.h"
+#include "lib/layout.h"
 #include "relay/relay.h"
 
 /* Opens a sink for one worker: sl_sink_open, or a handler of the program. */
@@ -13,6 +13,7 @@ typedef struct sl_routes {
     sl_route *v;
     sl_sink_conf *sinks; /* without the worker */
     size_t count;
+    sl_layout_terms terms;
     const char *table;
 } sl_routes;
 

@@ -6,6 +6,7 @@
 #include "claim/claim.h"
 #include "core/clock.h"
 #include "db/names.h"
+#include "lib/layout.h"
 #include "lib/settings_routes.h"
 #include "member/assign.h"
 #include "sink/sink.h"
@@ -24,6 +25,14 @@ const sl_opt sl_settings_table[] = {
     { "columns", SL_OPT_MAP, AT(columns), NULL, 0, 0, SL_FOR_DB, "OURS=THEIRS,...",
       "Other names for columns of the table, as "
       "entity_key=aggregate_id,attempts=retry_count." },
+    { "layout", SL_OPT_CHOICE, AT(layout), "sluice", 0, 0, SL_FOR_DB, "sluice|debezium",
+      "Whose the table is: Sluice's own, or one for Debezium's outbox event router, whose "
+      "inserts then become messages of a table beside it, NAME_sluice; target and format are "
+      "as "
+      "Debezium has them unless they are given. See docs/debezium.md." },
+    { "debezium", SL_OPT_MAP, AT(debezium), NULL, 0, 0, SL_FOR_DB, "NAME=VALUE,...",
+      "With layout: debezium, options of the outbox event router by their own names, as "
+      "route.by.field=kind. On a command line a comma inside a value is written \\,." },
     { "lanes", SL_OPT_INT, AT(lanes), "64", 1, 32768, SL_FOR_INIT | SL_FOR_RUN, "N",
       "How many hash buckets of keys the table has. Fixed when the table is made; a node that "
       "is "
@@ -48,6 +57,9 @@ const sl_opt sl_settings_table[] = {
       "raw." },
     { "source", SL_OPT_TEXT, AT(source), NULL, 1, 0, SL_FOR_RUN, "URI",
       "The attribute `source` of CloudEvents. Without it, sluice." },
+    { "tombstones", SL_OPT_BOOL, AT(tombstones), "false", 0, 0, SL_FOR_RUN, NULL,
+      "A message with an empty payload goes to Kafka without a value, in every format: a "
+      "tombstone, by which a compacted topic forgets the key." },
     { "kafka", SL_OPT_MAP, AT(kafka), NULL, 0, 0, SL_OPT_SECRET | SL_FOR_RUN, "NAME=VALUE,...",
       "Properties of librdkafka by their own names, as linger.ms=5,compression.type=zstd. A "
       "password may be file:PATH or env:NAME. A route has its own beside them." },
@@ -124,6 +136,10 @@ const sl_opt sl_settings_table[] = {
       SL_OPT_RELOAD | SL_FOR_RUN | SL_FOR_PULL, "TIME",
       "How long delivered messages are kept, for `sluice resend`; 0s: not at all. The same for "
       "all nodes." },
+    { "unordered_delay", SL_OPT_BOOL, AT(unordered_delay), "false", 0, 0,
+      SL_FOR_RUN | SL_FOR_PULL, NULL,
+      "Later messages of a key pass one whose available_at is in the future and that was never "
+      "tried; it comes when it is due. Without this its key waits for it." },
     { "node", SL_OPT_TEXT, AT(node), NULL, 1, 0, SL_FOR_RUN | SL_FOR_PULL, "NAME",
       "This node's name in logs and leases; host name and process id by default." },
     { "drain", SL_OPT_BOOL, AT(drain), "false", 0, 0, SL_FOR_RUN, NULL,
@@ -316,7 +332,7 @@ sl_rc sl_settings_check(const sl_settings *s, sl_err *err)
             "hint: retry_max is the longest of the delays that grow from retry_base");
     sl_names names;
     const sl_sink_ops *ignored;
-    sl_rc named = sl_names_init(&names, s->table, &s->columns, err);
+    sl_rc named = sl_layout_names(&names, s, err);
     if (named != SL_OK)
         return named;
     named = sl_names_inbox(&names, s->inbox_table, err);

@@ -50,12 +50,15 @@ typedef struct sl_route_conf {
     char *format;
     char *target;
     char *source;
+    bool tombstones;
     sl_opt_map kafka; /* beside those of the top level */
 } sl_route_conf;
 
 typedef struct sl_settings {
     char *db;
     char *table;
+    int layout; /* sl_layout, lib/layout.h */
+    sl_opt_map debezium;
     sl_opt_map columns;
     int64_t lanes;
     char *inbox_table;
@@ -66,6 +69,7 @@ typedef struct sl_settings {
     char *format;
     char *target;
     char *source;
+    bool tombstones;  /* an empty payload is no value */
     sl_opt_map kafka; /* properties of librdkafka */
     char *strategy;
     int assign; /* sl_assign */
@@ -86,6 +90,7 @@ typedef struct sl_settings {
     int on_failure; /* sl_on_failure */
     int64_t idempotency_keep_ns;
     int64_t retention_ns; /* 0: delivered messages are not kept */
+    bool unordered_delay;
     char *node;
     bool drain;
 

@@ -33,6 +33,7 @@ const sl_opt sl_route_table[] = {
     { .name = "target", .offset = AT(target), .flags = SL_ROUTE_SHARED },
     { .name = "format", .offset = AT(format), .flags = SL_ROUTE_SHARED },
     { .name = "source", .offset = AT(source), .flags = SL_ROUTE_SHARED },
+    { .name = "tombstones", .offset = AT(tombstones), .flags = SL_ROUTE_SHARED },
     { "kafka", SL_OPT_MAP, AT(kafka), NULL, 0, 0, SL_OPT_SECRET, "NAME=VALUE,...",
       "Properties of librdkafka for this route, beside those of the top level." },
     { .name = NULL },
@@ -59,6 +60,7 @@ static size_t bytes_of(const sl_opt *o)
 {
     return o->type == SL_OPT_CHOICE ? sizeof(int)
            : o->type == SL_OPT_TEXT ? sizeof(char *)
+           : o->type == SL_OPT_BOOL ? sizeof(bool)
                                     : sizeof(int64_t);
 }
 

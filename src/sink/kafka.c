@@ -24,6 +24,7 @@
 #include "core/fault.h"
 #include "core/mem.h"
 #include "format/encode.h"
+#include "sink/kafka_doctor.h"
 #include "sink/kafka_position.h"
 #include "sink/kafka_topic.h"
 #include "sink/kafka_txn.h"
@@ -369,16 +370,19 @@ static rd_kafka_resp_err_t produce_encoded(kafka_sink *k, sl_kafka_topic *t, int
                                            sl_msg *m, const sl_encoded *e)
 {
     rd_kafka_headers_t *headers = headers_of(e);
-    rd_kafka_vu_t vus[7] = {
+    rd_kafka_vu_t vus[8] = {
         { .vtype = RD_KAFKA_VTYPE_RKT, .u.rkt = t->rkt },
         { .vtype = RD_KAFKA_VTYPE_PARTITION, .u.i32 = partition },
         { .vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = { (void *)e->value.p, e->value.n } },
         { .vtype = RD_KAFKA_VTYPE_KEY, .u.mem = { (void *)m->key.p, m->key.n } },
         { .vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = m },
         { .vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY },
+        /* 0: now */
+        { .vtype = RD_KAFKA_VTYPE_TIMESTAMP,
+          .u.i64 = k->conf.created_time ? m->created_us / 1000 : 0 },
         { .vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = headers },
     };
-    rd_kafka_error_t *error = rd_kafka_produceva(k->rk, vus, headers ? 7 : 6);
+    rd_kafka_error_t *error = rd_kafka_produceva(k->rk, vus, headers ? 8 : 7);
     if (!error)
         return RD_KAFKA_RESP_ERR_NO_ERROR;
     rd_kafka_resp_err_t err = rd_kafka_error_code(error);
@@ -654,7 +658,8 @@ static sl_rc kafka_open(sl_sink **out, const sl_sink_conf *conf, sl_err *err)
         rc = sl_encoder_new(&k->encoder,
                             &(sl_encode_conf){ .format = k->conf.format,
                                                .source = k->conf.source,
-                                               .ce_prefix = "ce_" },
+                                               .ce_prefix = "ce_",
+                                               .tombstones = conf->tombstones },
                             err);
     if (rc == SL_OK && !make_producer(k, err))
         rc = err->rc;
@@ -683,4 +688,5 @@ const sl_sink_ops sl_sink_kafka = {
     .in_doubt = kafka_in_doubt,
     .shut_out = sl_kafka_fence,
     .close = kafka_close,
+    .describe = sl_kafka_describe,
 };

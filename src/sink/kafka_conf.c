@@ -275,7 +275,7 @@ static bool is_broker(const char *text, size_t n)
         memchr(close ? close : text, ':', (size_t)(end - (close ? close : text)));
     const char *host_end = colon ? colon : end;
     long port = 0;
-    if (host_end == text || (*text == '[' && close + 1 != host_end))
+    if (host_end == text || (*text == '[' && (!close || close + 1 != host_end)))
         return false;
     for (const char *p = text; p < host_end; p++)
         if (!isalnum((unsigned char)*p) && !strchr("._-[]:%", *p))
@@ -405,6 +405,7 @@ sl_rc sl_kafka_conf_read(sl_kafka_conf *c, const sl_sink_conf *from, sl_err *err
 {
     *c = (sl_kafka_conf){ .rk = rd_kafka_conf_new(),
                           .partitioner = rd_kafka_msg_partitioner_murmur2,
+                          .created_time = from->created_time,
                           .answer_ns = answer_of(from) };
     if (from->format)
         set_text(&c->format, from->format);

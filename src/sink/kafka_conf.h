@@ -22,6 +22,7 @@ typedef struct sl_kafka_conf {
     char *target; /* "{topic}" */
     char *format;
     char *source;
+    bool created_time; /* a record's time is that of the message, else that of sending it */
     sl_kafka_partitioner partitioner; /* of messages with a key */
     char *fence;                      /* or NULL: messages are not sent in transactions */
     bool exact;

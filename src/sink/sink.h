@@ -38,6 +38,8 @@ typedef struct sl_sink_conf {
     const char *format; /* "raw", see format/encode.h */
     const char *target; /* the other side's topic: fixed, or with {topic} and {type} */
     const char *source; /* of CloudEvents */
+    bool tombstones;    /* an empty payload is no value */
+    bool created_time;  /* the other side's time of a message is its created_at */
     const sl_opt_map
         *props[2];     /* of the library behind it, by their own names; the later counts */
     int64_t answer_ns; /* no answer for so long: it is out of order */
@@ -46,6 +48,25 @@ typedef struct sl_sink_conf {
     bool exact;  /* what was delivered is kept there, too */
     sl_log *log; /* or NULL */
 } sl_sink_conf;
+
+/* What a sink finds out about its other side, for `sluice doctor`. */
+typedef enum sl_sink_state {
+    SL_SINK_FINE,
+    SL_SINK_WARN,
+    SL_SINK_BAD,
+    SL_SINK_UNSEEN /* it could not be looked at */
+} sl_sink_state;
+
+/* check: a literal; todo: a remedy, or NULL. */
+typedef void (*sl_sink_tell)(void *ctx, sl_sink_state state, const char *check,
+                             const char *found, const char *todo);
+
+/* Messages that wait, some of them, by topic and type. */
+typedef struct sl_sink_wait {
+    sl_str topic, type;
+    int64_t count; /* 0: none waits, but the settings name the topic */
+    int64_t keyless, largest;
+} sl_sink_wait;
 
 /* What became of the wish to be ready for a turn. */
 typedef enum sl_readiness {
@@ -86,6 +107,10 @@ struct sl_sink_ops {
     SL_CHECK sl_rc (*shut_out)(const sl_sink_conf *conf, int64_t session, sl_fenced_fn fn,
                                void *ctx, sl_err *err);
     void (*close)(sl_sink *s);
+    /* Looks at where such messages would go, without a sink that is open, and changes nothing there. NULL: there is
+     * nothing to say. */
+    void (*describe)(const sl_sink_conf *conf, const sl_sink_wait *waits, size_t count,
+                     sl_sink_tell tell, void *ctx);
 };
 
 /* The sinks of this build, ended by NULL; written by Meson. */

@@ -615,11 +615,11 @@ static void every_column_may_have_another_name(void **state)
 {
     (void)state;
     /* Names that the statements use for themselves, too. */
-    static const char *const theirs[][17] = {
+    static const char *const theirs[][18] = {
         { "nr", "bytes", "f", "reason", "d", "upto", "delay", "excluded", "due", "fit", "o",
-          "retry_count", "lock", "from_day", "u", "select", "m" },
+          "retry_count", "lock", "from_day", "u", "select", "m", "x" },
         { "n", "rows", "keys", "next", "claim", "head", "due_at", "ends_at", "holder", "since",
-          "walk", "session", "ours", "owner", "k", "open", "w" },
+          "walk", "session", "ours", "owner", "k", "open", "w", "d" },
     };
     for (size_t list = 0; list < COUNT(theirs); list++) {
         sl_opt_map map = { 0 };

@@ -381,11 +381,11 @@ static void every_column_may_have_another_name(void **state)
 {
     (void)state;
     /* Names that the statements use for themselves, too. */
-    static const char *const theirs[][17] = {
+    static const char *const theirs[][18] = {
         { "nr", "s", "u", "reason", "d", "upto", "delay", "excluded", "due", "fit", "o",
-          "retry_count", "lock", "from_day", "c", "select", "m" },
+          "retry_count", "lock", "from_day", "c", "select", "m", "x" },
         { "n", "rows", "keys", "next", "claim", "head", "due_at", "ends_at", "holder", "since",
-          "ours", "session", "l", "owner", "k", "open", "w" },
+          "ours", "session", "l", "owner", "k", "open", "w", "d" },
     };
     for (size_t list = 0; list < COUNT(theirs); list++) {
         sl_opt_map map = { 0 };

@@ -199,6 +199,11 @@ def test_older_tables_are_registered(sluice, db):
     for column in ("fence", "doubt", "tried"):
         query(db, f"ALTER TABLE outbox_keys DROP COLUMN {column}")
     query(db, "ALTER TABLE outbox_dead DROP COLUMN unknown")
+    for index in ("held", "delayed"):
+        query(db, f"DROP INDEX outbox_ix_{index}")
+    query(db, "ALTER TABLE outbox DROP COLUMN delayed")
+    if pg:
+        query(db, "CREATE INDEX outbox_ix_held ON outbox (entity_key, id) WHERE held")
     query(db, "UPDATE outbox_meta SET value = '3' WHERE name = 'schema_version'")
     if pg:
         query(db, "DROP FUNCTION outbox_register()")
@@ -206,6 +211,9 @@ def test_older_tables_are_registered(sluice, db):
     assert query(db, "SELECT idempotency_key FROM outbox_idempotency ORDER BY 1") == [("a",), ("b",), ("c",)]
     query(db, INSERT.format("c"))
     assert query(db, "SELECT count(*) FROM outbox") == [(3,)]
+    made = query(db, "SELECT indexdef FROM pg_indexes WHERE indexname = 'outbox_ix_held'" if pg else
+                 "SELECT sql FROM sqlite_master WHERE name = 'outbox_ix_held'")
+    assert len(made) == 1 and "delayed" in made[0][0]  # made anew, where it was there
 
 
 def test_resend_against_a_producer(sluice, pgdb):

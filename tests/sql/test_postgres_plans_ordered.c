@@ -20,7 +20,8 @@ static void fill_tables(void)
 {
     testdb_fill(&t, ROWS, 10);
     testdb_exec(&t,
-                "UPDATE sluice_outbox SET entity_key = 'k' || id % 15000, held = id % 3 = 0");
+                "UPDATE sluice_outbox SET entity_key = 'k' || id % 15000, held = id % 3 = 0, "
+                "delayed = id % 6 = 0");
     testdb_exec(&t,
                 "INSERT INTO sluice_outbox_keys (entity_key, lane, head, due_at) SELECT "
                 "DISTINCT ON (entity_key) entity_key, lane, id, now() + interval '1 h' FROM "
@@ -108,6 +109,7 @@ static void looks_up(const char *stmt, const char *params, const char *must)
 
 #define BY_ID "Index Cond: (id = ANY ($1))"
 #define BY_DUE "Index Cond: (due_at <= statement_timestamp())"
+#define BY_DELAY "outbox_ix_delayed on outbox o"
 #define BY_LANE "Index Cond: ((lane = "
 
 static void lanes_by_lane_and_floor(void **state)
@@ -119,6 +121,7 @@ static void lanes_by_lane_and_floor(void **state)
     looks_up("lanes/due", "'{1,2,3}', 16, 32", BY_DUE);
     looks_up("lanes/due", "'{1,2,3}', 16, 32", "Index Cond: (entity_key = ");
     looks_up("lanes/due", "'{1,2,3}', 16, 32", "Index Cond: (available_at <= ");
+    looks_up("lanes/delayed", "'{1,2,3}', 512", BY_DELAY);
 }
 
 static void keys_by_id_and_name(void **state)
@@ -145,6 +148,10 @@ static void what_waits_by_id_and_key(void **state)
     looks_up("keyed/sweep", "'{k1,k2}', 1", "Index Cond: (entity_key = ");
     looks_up("keyed/due_read", "'{k1,k2}', 32", "Index Cond: (entity_key = ");
     looks_up("keyed/look", "0, 500, 0", "Index Cond: (id >= $1)");
+    looks_up("keyed/delayed_lock", "16, 1", BY_DELAY);
+    looks_up("keyed/delayed_read", "'{1,2,3}'", BY_ID);
+    looks_up("ordered/delay", "'{1,2,3}'", BY_ID);
+    looks_up("ordered/rejoin", "'{1,2,3}'", BY_ID);
     looks_up("ordered/sent", "'{1,2,3}'", BY_ID);
     looks_up("ordered/retry", "'{1,2,3}', '{0,0,0}', '{a,b,c}', '{1,1,1}'", BY_ID);
     looks_up("ordered/bury", "'{1,2,3}', '{1,1,1}', '{a,b,c}', '{1,1,1}'", BY_ID);

@@ -10,7 +10,8 @@ What must hold, by the sink's own file and by `sluice dead list --unknown`:
     order       of each key the ids rise, among what arrived
     least       the faults hit something: so many of the killed nodes had messages in flight
 
-A message that is listed may have arrived: only the receiver knows. With `delivery="at-least-once"` the same faults must
+A message that is listed may have arrived: only the receiver knows. With `journal=True` the killed come back under their
+names with a journal, and know of most: what it says they finish, and only the rest is listed. With `delivery="at-least-once"` the same faults must
 make duplicates, which is the test of this test.
 """
 import collections
@@ -66,7 +67,7 @@ class Eye:
 
 class Run:
     def __init__(self, sluice, pg, strategy="lanes", messages=4000, keys=50, kills=10, restarts=2, nodes=2, batch=10,
-                 seed=1, delivery="at-most-once", flags=(), say=lambda text: None):
+                 seed=1, delivery="at-most-once", flags=(), journal=False, say=lambda text: None):
         self.sluice, self.pg, self.say = sluice, pg, say
         self.strategy, self.delivery, self.flags, self.batch = strategy, delivery, flags, batch
         self.messages, self.keys = messages, keys
@@ -76,17 +77,18 @@ class Run:
         self.out = os.path.join(sluice.cwd, f"once-{strategy}-{delivery}.jsonl")
         self.eye = Eye(self.url)
         self.node_count = nodes
-        self.nodes, self.killed, self.started = {}, [], 0
+        self.nodes, self.killed, self.started, self.journal = {}, [], 0, journal
         self.all, self.misses, self.restarts = {}, 0, 0
 
     # -- What is done --
 
-    def start(self):
+    def start(self, name=None):
         self.started += 1
-        name = f"n{self.started}"
+        name = name or f"n{self.started}"
+        journal = ("--journal", os.path.join(self.sluice.cwd, f"{name}.journal")) if self.journal else ()
         self.nodes[name] = self.sluice.start(
             "run", "--sink", f"file:{self.out}", "--strategy", self.strategy, "--delivery", self.delivery, "--node", name,
-            "--workers", 2, "--batch", self.batch, "--lease", "1s", "--poll", "20ms", *self.flags, db=self.url)
+            "--workers", 2, "--batch", self.batch, "--lease", "1s", "--poll", "20ms", *journal, *self.flags, db=self.url)
         self.nodes[name].wait_log("node started", 30)  # one that finds no server gives up
 
     def feed(self, n):
@@ -136,7 +138,7 @@ class Run:
             return False
         self.nodes.pop(name).kill9()
         self.killed.append(name)
-        self.start()
+        self.start(name if self.journal else None)
         return True
 
     def restart(self, _):
@@ -170,6 +172,12 @@ class Run:
         logs = "".join(p.stderr() for p in self.sluice.processes)
         return sum(map(int, re.findall(r"are dead letters now\" messages=(\d+)", logs)))
 
+    def settled_by_journals(self):
+        """What earlier lives had consumed: known to be sent, to be sent again, to be listed."""
+        logs = "".join(p.stderr() for p in self.sluice.processes)
+        found = re.findall(r"earlier life had consumed is settled\" sent=(\d+) back=(\d+) unknown=(\d+)", logs)
+        return [sum(int(f[i]) for f in found) for i in range(3)]
+
     def out_of_order(self, record):
         last = {}
         for d in record:
@@ -188,6 +196,10 @@ class Run:
                    "missing": len(missing), "listed": len(listed), "listed and arrived": len(listed.keys() & times.keys()),
                    "listed by nodes": self.listed_by_nodes(), "kills": len(self.killed), "kills that left something": len(hit), "restarts": self.restarts,
                    "misses": self.misses, "torn": len(record.torn)}
+        if self.journal:
+            sent, back, unknown = self.settled_by_journals()
+            figures.update({"kills that left something": len(self.killed), "finished by journals": sent,
+                            "sent again by journals": back, "listed by journals": unknown})
         wrong = some("twice", (f"message {id} arrived {n} times" for id, n in times.items() if n > 1))
         wrong += some("missing", (f"message {id} never arrived, and is not listed" for id in sorted(missing - listed.keys())))
         wrong += some("invention", (f"message {id}" for id in sorted((times.keys() | listed.keys()) - self.all.keys())))
@@ -219,6 +231,8 @@ class Run:
                 self.say(f"{i + 1} faults, {len(self.all)} messages")
         self.feed(max(portion, self.messages - len(self.all)))
         wait_until(lambda: self.waiting() == 0, 120, "everything is delivered")
+        # A node that is told to stop gives back what it has consumed and not handed over.
+        wait_until(lambda: sum(self.in_flight(name) or 0 for name in self.nodes) == 0, 30, "nothing is in flight")
         self.stop()
         try:
             return self.judge(least)

@@ -33,6 +33,7 @@ def parse():
     p.add_argument("--nodes", type=int, default=3)
     p.add_argument("--batch", type=int, default=50)
     p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--journal", action="store_true", help="the killed come back under their names, with a journal")
     return p.parse_args()
 
 
@@ -44,9 +45,10 @@ def main():
     with Postgres(fsync=True) as pg:
         try:
             run = Run(sluice, pg, o.strategy, o.messages, o.keys, o.kills, o.restarts, o.nodes, o.batch, o.seed,
-                      say=lambda text: print(text, flush=True))
+                      journal=o.journal, say=lambda text: print(text, flush=True))
             # Each fault that hits is one; what was missed had nothing left to hit.
-            figures, wrong = run.play({"kills that left something": o.kills * 8 // 10, "restarts": o.restarts * 8 // 10})
+            least = {"kills that left something": o.kills * 8 // 10, "restarts": o.restarts * 8 // 10}
+            figures, wrong = run.play({**least, **({"finished by journals": o.kills} if o.journal else {})})
         finally:
             sluice.close()
     sluice.assert_no_reports()

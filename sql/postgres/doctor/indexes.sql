@@ -16,7 +16,8 @@ WITH t (tbl) AS (
       JOIN pg_class c ON c.oid = i.indexrelid
 ), wanted (name) AS (
     VALUES (trim('sluice_outbox_ix_idempotency', '"')), (trim('sluice_outbox_ix_lane', '"')),
-           (trim('sluice_outbox_ix_held', '"')), (trim('sluice_outbox_ix_due', '"')), (trim('sluice_outbox_ix_parked', '"')),
+           (trim('sluice_outbox_ix_held', '"')), (trim('sluice_outbox_ix_delayed', '"')),
+           (trim('sluice_outbox_ix_due', '"')), (trim('sluice_outbox_ix_parked', '"')),
            (trim('sluice_outbox_ix_keys', '"')), (trim('sluice_outbox_ix_idem_live', '"')),
            (trim('sluice_outbox_ix_idem_gone', '"')), (trim('sluice_outbox_ix_idem_dead', '"')), (trim('sluice_outbox_ix_idem_cons', '"')),
            (trim('sluice_outbox_ix_sent', '"')), (trim('sluice_outbox_ix_sent_key', '"'))

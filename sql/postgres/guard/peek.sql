@@ -16,4 +16,7 @@ SELECT EXISTS (SELECT FROM sluice_outbox o
                   AND 'k' || k.entity_key NOT IN (SELECT l.claim FROM leased l))
     OR EXISTS (SELECT FROM sluice_outbox o
                 WHERE o.held AND o.entity_key IS NULL AND o.available_at <= statement_timestamp()
-                  AND 'i' || o.id NOT IN (SELECT l.claim FROM leased l));
+                  AND 'i' || o.id NOT IN (SELECT l.claim FROM leased l))
+    OR EXISTS (SELECT FROM sluice_outbox o
+                WHERE o.delayed AND o.available_at <= statement_timestamp()
+                  AND 'k' || o.entity_key NOT IN (SELECT l.claim FROM leased l));

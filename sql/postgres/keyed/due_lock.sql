@@ -6,7 +6,7 @@
 -- out: claim text, id int8
 WITH due AS MATERIALIZED (
     (SELECT 'k' || k.entity_key AS sluice_claim,
-            (SELECT o.id FROM sluice_outbox o WHERE o.held AND o.entity_key = k.entity_key ORDER BY o.id LIMIT 1)
+            (SELECT o.id FROM sluice_outbox o WHERE o.held AND NOT o.delayed AND o.entity_key = k.entity_key ORDER BY o.id LIMIT 1)
             AS sluice_id
        FROM sluice_outbox_keys k
       WHERE k.due_at <= statement_timestamp()

@@ -1,18 +1,20 @@
 -- Held messages of keys that are locked now and still due, in the order of each key and at most
 -- per_key of them. A key that has none left comes with no id. `wait` 2: the head of what is left is
--- scheduled for later. epoch/next has run before.
+-- scheduled for later; 3: and was never tried. epoch/next has run before.
 -- in:  claim text[], per_key int8
 -- out: id int8, epoch int8, attempt int8, created_at timestamptz, topic text, entity_key text,
 --      event_type text, content_type text, headers jsonb, payload bytea, lane int8, wait int8
 SELECT o.id, currval('sluice_outbox_epoch'), coalesce(o.attempts, 0)::bigint + 1, o.created_at, o.topic,
        k.entity_key, o.event_type, o.content_type, o.headers, o.payload, k.lane::bigint,
-       CASE WHEN o.available_at > statement_timestamp() OR o.leased_until > statement_timestamp() THEN 2
+       CASE WHEN o.leased_until > statement_timestamp() THEN 2
+            WHEN o.available_at > statement_timestamp()
+            THEN CASE WHEN o.attempts > 0 OR o.last_error IS NOT NULL THEN 2 ELSE 3 END
             ELSE 0 END::bigint
   FROM sluice_outbox_keys k
   LEFT JOIN LATERAL (
        SELECT m.*
          FROM sluice_outbox m
-        WHERE m.held AND m.entity_key = k.entity_key
+        WHERE m.held AND NOT m.delayed AND m.entity_key = k.entity_key
         ORDER BY m.id
         LIMIT $2) o ON true
  WHERE k.entity_key = ANY (ARRAY(SELECT substr(u.sluice_claim, 2)

@@ -1,5 +1,5 @@
 -- The messages that were found when their keys were locked, if they are still there. `wait` says why
--- one may not go: 1 its key is blocked, 2 its time has not come. Whether any key is blocked is asked
+-- one may not go: 1 its key is blocked, 2 its time has not come, 3 the same, and it was never tried. Whether any key is blocked is asked
 -- once; and each key by the index, whatever the planner believes of that table. The CASE keeps it from an
 -- index on what is not held, of which it would read all. epoch/next has run before.
 -- in:  id int8[]
@@ -12,7 +12,9 @@ SELECT o.id, currval('sluice_outbox_epoch'), coalesce(o.attempts, 0)::bigint + 1
                m.headers, m.payload, m.lane,
                CASE WHEN (SELECT EXISTS (SELECT FROM sluice_outbox_keys))
                          AND (SELECT true FROM sluice_outbox_keys k WHERE k.entity_key = m.entity_key) THEN 1::bigint
-                    WHEN m.available_at > statement_timestamp() OR m.leased_until > statement_timestamp() THEN 2
+                    WHEN m.leased_until > statement_timestamp() THEN 2
+                    WHEN m.available_at > statement_timestamp()
+                    THEN CASE WHEN m.attempts > 0 OR m.last_error IS NOT NULL THEN 2 ELSE 3 END
                     ELSE 0 END AS sluice_wait
           FROM sluice_outbox m
          WHERE m.id = ANY ($1) AND CASE WHEN m.held THEN false ELSE true END

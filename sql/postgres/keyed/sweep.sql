@@ -7,7 +7,7 @@ DELETE FROM sluice_outbox_keys k
                                    FROM unnest($1) AS u (sluice_claim)
                                   WHERE left(u.sluice_claim, 1) = 'k'))
    AND CASE WHEN k.due_at <= statement_timestamp() THEN true END
-   AND CASE WHEN (SELECT true FROM sluice_outbox o WHERE o.held AND o.entity_key = k.entity_key LIMIT 1)
+   AND CASE WHEN (SELECT true FROM sluice_outbox o WHERE o.held AND NOT o.delayed AND o.entity_key = k.entity_key LIMIT 1)
             THEN false ELSE true END
    AND 'k' || k.entity_key NOT IN (SELECT x.claim
                                      FROM sluice_outbox_claims c CROSS JOIN unnest(c.keys) AS x (claim)

@@ -13,7 +13,7 @@ WITH waiting AS (
        AND CASE WHEN $3::text IS NULL AND $4::text IS NULL THEN true
                 ELSE (SELECT ($3 IS NULL OR m.topic = $3) AND ($4 IS NULL OR starts_with(coalesce(m.topic, ''), $4))
                         FROM sluice_outbox m
-                       WHERE m.held AND m.entity_key = k.entity_key ORDER BY m.id LIMIT 1) END
+                       WHERE m.held AND NOT m.delayed AND m.entity_key = k.entity_key ORDER BY m.id LIMIT 1) END
        AND ($5 = 0 OR (k.due_at = 'infinity') = ($5 = 2))
        AND ($6::bigint IS NULL OR k.since < now() - $6 * interval '1 microsecond')
     UNION ALL

@@ -5,5 +5,5 @@
 UPDATE sluice_outbox_keys k
    SET due_at = clock_timestamp(), fence = NULL, doubt = NULL, tried = NULL, reason = NULL,
        head = coalesce((SELECT o.id FROM sluice_outbox o
-                         WHERE o.held AND o.entity_key = k.entity_key ORDER BY o.id LIMIT 1), k.head)
+                         WHERE o.held AND NOT o.delayed AND o.entity_key = k.entity_key ORDER BY o.id LIMIT 1), k.head)
  WHERE k.entity_key = $1;

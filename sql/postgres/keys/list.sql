@@ -16,7 +16,7 @@ WITH waiting AS (
        AND CASE WHEN $3::text IS NULL AND $4::text IS NULL THEN true
                 ELSE (SELECT ($3 IS NULL OR m.topic = $3) AND ($4 IS NULL OR starts_with(coalesce(m.topic, ''), $4))
                         FROM sluice_outbox m
-                       WHERE m.held AND m.entity_key = k.entity_key ORDER BY m.id LIMIT 1) END
+                       WHERE m.held AND NOT m.delayed AND m.entity_key = k.entity_key ORDER BY m.id LIMIT 1) END
        AND ($5 = 0 OR (k.due_at = 'infinity') = ($5 = 2))
        AND ($6::bigint IS NULL OR k.since < now() - $6 * interval '1 microsecond')
     UNION ALL
@@ -35,7 +35,7 @@ WITH waiting AS (
 SELECT w.sluice_key, w.sluice_alone IS NOT NULL, o.id, o.topic, w.sluice_due = 'infinity', w.sluice_hand,
        CASE WHEN w.sluice_alone IS NULL
             THEN (SELECT greatest(count(*) - 1, 0)
-                    FROM (SELECT FROM sluice_outbox m WHERE m.held AND m.entity_key = w.sluice_key LIMIT $8) b)
+                    FROM (SELECT FROM sluice_outbox m WHERE m.held AND NOT m.delayed AND m.entity_key = w.sluice_key LIMIT $8) b)
             ELSE 0 END,
        coalesce(o.attempts, 0)::bigint,
        to_char(w.sluice_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
@@ -48,6 +48,6 @@ SELECT w.sluice_key, w.sluice_alone IS NOT NULL, o.id, o.topic, w.sluice_due = '
        SELECT s.id, s.topic, s.attempts, s.last_error
          FROM sluice_outbox s
         WHERE s.id = coalesce(w.sluice_alone, (SELECT m.id FROM sluice_outbox m
-                                                WHERE m.held AND m.entity_key = w.sluice_key ORDER BY m.id LIMIT 1))
+                                                WHERE m.held AND NOT m.delayed AND m.entity_key = w.sluice_key ORDER BY m.id LIMIT 1))
        OFFSET 0) o ON true
  ORDER BY w.sluice_since, w.sluice_alone, w.sluice_key;

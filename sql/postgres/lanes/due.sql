@@ -1,13 +1,15 @@
 -- Held messages whose time has come, of our lanes: those of blocked keys that are due, in the order of
 -- each key and at most per_key of them, and those without a key. A key that has none left comes with
--- no id. `wait` 2: the head of what is left is scheduled for later. The time is the statement's: that of
--- the clock changes while it runs, and no index could be asked for it.
+-- no id. `wait` 2: the head of what is left is scheduled for later; 3: and was never tried. The time is the
+-- statement's: that of the clock changes while it runs, and no index could be asked for it.
 -- in:  lane int8[], keys int8, per_key int8
 -- out: id int8, epoch int8, attempt int8, created_at timestamptz, topic text, entity_key text,
 --      event_type text, content_type text, headers jsonb, payload bytea, lane int8, wait int8
 SELECT o.id, 0::bigint, coalesce(o.attempts, 0)::bigint + 1, o.created_at, o.topic, d.entity_key,
        o.event_type, o.content_type, o.headers, o.payload, d.lane::bigint,
-       CASE WHEN o.available_at > statement_timestamp() OR o.leased_until > statement_timestamp() THEN 2
+       CASE WHEN o.leased_until > statement_timestamp() THEN 2
+            WHEN o.available_at > statement_timestamp()
+            THEN CASE WHEN o.attempts > 0 OR o.last_error IS NOT NULL THEN 2 ELSE 3 END
             ELSE 0 END::bigint
   FROM (SELECT k.entity_key, k.lane
           FROM sluice_outbox_keys k
@@ -17,7 +19,7 @@ SELECT o.id, 0::bigint, coalesce(o.attempts, 0)::bigint + 1, o.created_at, o.top
   LEFT JOIN LATERAL (
        SELECT m.*
          FROM sluice_outbox m
-        WHERE m.held AND m.entity_key = d.entity_key
+        WHERE m.held AND NOT m.delayed AND m.entity_key = d.entity_key
         ORDER BY m.id
         LIMIT $3) o ON true
 UNION ALL

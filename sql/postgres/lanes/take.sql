@@ -1,8 +1,8 @@
 -- The oldest messages of each lane, from where its living begin (floor). The lanes are ours: no row
 -- is locked or written. `wait` says why a message may not go: 1 its key is blocked, 2 its time has
--- not come; its payload then stays where it is. Whether any key is blocked is asked once, and each key
--- by the index, whatever the planner believes of that table. What goes beyond batch_bytes is left for
--- the next turn; the first message always fits.
+-- not come, 3 the same, and it was never tried; its payload then stays where it is. Whether any key is
+-- blocked is asked once, and each key by the index, whatever the planner believes of that table. What
+-- goes beyond batch_bytes is left for the next turn; the first message always fits.
 -- in:  lane int8[], floor int8[], quota int8[], batch int8, batch_bytes int8
 -- out: id int8, epoch int8, attempt int8, created_at timestamptz, topic text, entity_key text,
 --      event_type text, content_type text, headers jsonb, payload bytea, lane int8, wait int8
@@ -20,8 +20,9 @@ SELECT f.id, 0::bigint, coalesce(f.attempts, 0)::bigint + 1, f.created_at, f.top
                               CASE WHEN (SELECT EXISTS (SELECT FROM sluice_outbox_keys))
                                         AND (SELECT true FROM sluice_outbox_keys k
                                               WHERE k.entity_key = m.entity_key) THEN 1::bigint
+                                   WHEN m.leased_until > statement_timestamp() THEN 2
                                    WHEN m.available_at > statement_timestamp()
-                                        OR m.leased_until > statement_timestamp() THEN 2
+                                   THEN CASE WHEN m.attempts > 0 OR m.last_error IS NOT NULL THEN 2 ELSE 3 END
                                    ELSE 0 END AS sluice_wait
                          FROM sluice_outbox m
                         WHERE m.lane = u.sluice_lane AND m.id >= u.sluice_floor AND NOT m.held

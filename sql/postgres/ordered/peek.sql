@@ -5,4 +5,5 @@
 SELECT EXISTS (SELECT FROM sluice_outbox o WHERE o.lane >= 0 AND o.id >= $1 AND NOT o.held)
     OR EXISTS (SELECT FROM sluice_outbox_keys k WHERE k.due_at <= statement_timestamp())
     OR EXISTS (SELECT FROM sluice_outbox o
-                WHERE o.held AND o.entity_key IS NULL AND o.available_at <= statement_timestamp());
+                WHERE o.held AND o.entity_key IS NULL AND o.available_at <= statement_timestamp())
+    OR EXISTS (SELECT FROM sluice_outbox o WHERE o.delayed AND o.available_at <= statement_timestamp());

@@ -7,6 +7,6 @@ UPDATE sluice_outbox o
                            ELSE 'infinity' END,
        last_error = u.reason,
        attempts = coalesce(o.attempts, 0) + u.count,
-       held = true
+       held = true, delayed = false
   FROM unnest($1, $2, $3, $4) AS u (id, delay, reason, count)
  WHERE o.id = ANY ($1) AND o.id = u.id;

@@ -4,5 +4,5 @@
 DELETE FROM sluice_outbox_keys k
  WHERE k.entity_key = ANY ($1)
    AND CASE WHEN k.due_at < 'infinity' THEN true END
-   AND CASE WHEN (SELECT true FROM sluice_outbox o WHERE o.held AND o.entity_key = k.entity_key LIMIT 1)
+   AND CASE WHEN (SELECT true FROM sluice_outbox o WHERE o.held AND NOT o.delayed AND o.entity_key = k.entity_key LIMIT 1)
             THEN false ELSE true END;

@@ -112,6 +112,26 @@ CREATE TABLE IF NOT EXISTS sluice_outbox_sent (
 CREATE INDEX IF NOT EXISTS sluice_outbox_ix_sent ON sluice_outbox_sent (sent_at);
 CREATE INDEX IF NOT EXISTS sluice_outbox_ix_sent_key ON sluice_outbox_sent (entity_key, id);
 
+-- Delayed (`unordered_delay`): a message that is held until its time comes, while its key goes on without it. No key
+-- waits for such a message, and it has no row in _keys: it is found by its time. The held ones of a key are found
+-- without them, however many there are. Where the table is, its indexes are: they are named without a schema.
+ALTER TABLE sluice_outbox ADD COLUMN IF NOT EXISTS delayed boolean NOT NULL DEFAULT false;
+DO $do$
+DECLARE
+    old regclass;
+BEGIN
+    SELECT i.indexrelid INTO old
+      FROM pg_catalog.pg_index i
+      JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
+     WHERE i.indrelid = 'sluice_outbox'::regclass AND c.relname = trim('sluice_outbox_ix_held', '"');
+    IF FOUND THEN
+        EXECUTE format('DROP INDEX %s', old);
+    END IF;
+END
+$do$;
+CREATE INDEX IF NOT EXISTS sluice_outbox_ix_held ON sluice_outbox (entity_key, id) WHERE held AND NOT delayed;
+CREATE INDEX IF NOT EXISTS sluice_outbox_ix_delayed ON sluice_outbox (available_at, id) WHERE delayed;
+
 -- With a fence: where a node sends under names of its own. Its rows outlive it, until others have made sure that nothing
 -- more of it gets in there; until then nobody takes over a lane.
 CREATE TABLE IF NOT EXISTS sluice_outbox_fences (

@@ -11,11 +11,11 @@ INSERT INTO sluice_outbox_lanes (lane) SELECT generate_series(0, sluice_lanes - 
 -- has parked it.
 DELETE FROM sluice_outbox_keys k
  WHERE k.due_at < 'infinity'
-   AND NOT EXISTS (SELECT FROM sluice_outbox o WHERE o.held AND o.entity_key = k.entity_key)
+   AND NOT EXISTS (SELECT FROM sluice_outbox o WHERE o.held AND NOT o.delayed AND o.entity_key = k.entity_key)
    AND NOT EXISTS (SELECT FROM sluice_outbox_claims c WHERE 'k' || k.entity_key = ANY (c.keys));
 UPDATE sluice_outbox_keys k
    SET lane = coalesce((SELECT o.lane FROM sluice_outbox o
-                         WHERE o.held AND o.entity_key = k.entity_key ORDER BY o.id LIMIT 1),
+                         WHERE o.held AND NOT o.delayed AND o.entity_key = k.entity_key ORDER BY o.id LIMIT 1),
                        (SELECT o.lane FROM sluice_outbox o WHERE o.entity_key = k.entity_key LIMIT 1),
                        ((hashtextextended(k.entity_key, 0) & 9223372036854775807) % sluice_lanes)::integer);
 

@@ -11,4 +11,7 @@ SELECT EXISTS (SELECT 1 FROM sluice_outbox o INDEXED BY sluice_outbox_ix_lane
                 WHERE k.due_at <= strftime('%Y-%m-%d %H:%M:%f', 'now') AND 'k' || k.entity_key NOT IN leased)
     OR EXISTS (SELECT 1 FROM sluice_outbox o INDEXED BY sluice_outbox_ix_due
                 WHERE o.held = 1 AND o.entity_key IS NULL AND julianday(o.available_at) <= julianday('now')
-                  AND 'i' || o.id NOT IN leased);
+                  AND 'i' || o.id NOT IN leased)
+    OR EXISTS (SELECT 1 FROM sluice_outbox o INDEXED BY sluice_outbox_ix_delayed
+                WHERE o.delayed = 1 AND julianday(o.available_at) <= julianday('now')
+                  AND 'k' || o.entity_key NOT IN leased);

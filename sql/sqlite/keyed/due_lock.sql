@@ -4,7 +4,7 @@
 -- out: claim text, id int8
 SELECT d.sluice_claim, d.sluice_id
   FROM (SELECT * FROM (SELECT 'k' || k.entity_key AS sluice_claim,
-                              (SELECT min(o.id) FROM sluice_outbox o WHERE o.held = 1 AND o.entity_key = k.entity_key)
+                              (SELECT min(o.id) FROM sluice_outbox o WHERE o.held = 1 AND o.delayed = 0 AND o.entity_key = k.entity_key)
                               AS sluice_id
                          FROM sluice_outbox_keys k
                         WHERE k.due_at <= strftime('%Y-%m-%d %H:%M:%f', 'now')

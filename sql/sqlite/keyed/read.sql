@@ -1,5 +1,5 @@
 -- A message that was found when its key was. `wait` says why it may not go: 1 its key is blocked, 2 its
--- time has not come. epoch/next has run before.
+-- time has not come, 3 the same, and it was never tried. epoch/next has run before.
 -- in:  id int8[]
 -- out: id int8, epoch int8, attempt int8, created_at int8, topic text, entity_key text,
 --      event_type text, content_type text, headers text, payload blob, lane int8, wait int8
@@ -11,8 +11,10 @@ SELECT f.id, (SELECT CAST(m.value AS INTEGER) FROM sluice_outbox_meta m WHERE m.
   FROM (SELECT o.id, o.attempts, o.created_at, o.topic, o.entity_key, o.event_type, o.content_type,
                o.headers, o.payload,
                CASE WHEN k.entity_key IS NOT NULL THEN 1
-                         WHEN julianday(o.available_at) > julianday('now')
-                              OR o.leased_until > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN 2 ELSE 0 END AS sluice_wait
+                    WHEN o.leased_until > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN 2
+                    WHEN julianday(o.available_at) > julianday('now')
+                    THEN CASE WHEN o.attempts > 0 OR o.last_error IS NOT NULL THEN 2 ELSE 3 END
+                    ELSE 0 END AS sluice_wait
           FROM sluice_outbox o
           LEFT JOIN sluice_outbox_keys k ON k.entity_key = o.entity_key
          WHERE o.id = ?1 AND o.held = 0) f;

@@ -4,6 +4,6 @@
 -- out: none
 DELETE FROM sluice_outbox_keys
  WHERE entity_key = substr(?1, 2) AND substr(?1, 1, 1) = 'k' AND due_at <= strftime('%Y-%m-%d %H:%M:%f', 'now')
-   AND NOT EXISTS (SELECT 1 FROM sluice_outbox o WHERE o.held = 1 AND o.entity_key = sluice_outbox_keys.entity_key)
+   AND NOT EXISTS (SELECT 1 FROM sluice_outbox o WHERE o.held = 1 AND o.delayed = 0 AND o.entity_key = sluice_outbox_keys.entity_key)
    AND NOT EXISTS (SELECT 1 FROM sluice_outbox_claims c
                     WHERE c.claim = ?1 AND c.epoch >= ?2);

@@ -13,7 +13,7 @@ WITH waiting AS (
        AND CASE WHEN ?3 IS NULL AND ?4 IS NULL THEN 1
                 ELSE (SELECT (?3 IS NULL OR m.topic = ?3) AND (?4 IS NULL OR substr(ifnull(m.topic, ''), 1, length(?4)) = ?4)
                         FROM sluice_outbox m
-                       WHERE m.held = 1 AND m.entity_key = k.entity_key ORDER BY m.id LIMIT 1) END
+                       WHERE m.held = 1 AND m.delayed = 0 AND m.entity_key = k.entity_key ORDER BY m.id LIMIT 1) END
        AND (?5 = 0 OR (k.due_at = '9999-12-31 23:59:59.999') = (?5 = 2))
        AND (?6 IS NULL OR julianday(k.since) < julianday('now') - ?6 / 86400000000.0)
     UNION ALL

@@ -6,7 +6,7 @@ UPDATE sluice_outbox_keys
    SET head = h.sluice_id, doubt = h.sluice_id, tried = h.sluice_tried
   FROM (SELECT o.id AS sluice_id, ifnull(o.attempts, 0) AS sluice_tried
           FROM sluice_outbox o
-         WHERE o.held = 1 AND o.entity_key = ?1
+         WHERE o.held = 1 AND o.delayed = 0 AND o.entity_key = ?1
          ORDER BY o.id
          LIMIT 1) h
  WHERE entity_key = ?1;

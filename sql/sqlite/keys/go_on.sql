@@ -5,5 +5,5 @@
 UPDATE sluice_outbox_keys
    SET due_at = strftime('%Y-%m-%d %H:%M:%f', 'now'), fence = NULL, doubt = NULL, tried = NULL, reason = NULL,
        head = ifnull((SELECT o.id FROM sluice_outbox o
-                       WHERE o.held = 1 AND o.entity_key = sluice_outbox_keys.entity_key ORDER BY o.id LIMIT 1), head)
+                       WHERE o.held = 1 AND o.delayed = 0 AND o.entity_key = sluice_outbox_keys.entity_key ORDER BY o.id LIMIT 1), head)
  WHERE entity_key = ?1;

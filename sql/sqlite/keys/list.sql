@@ -15,7 +15,7 @@ WITH waiting AS (
        AND CASE WHEN ?3 IS NULL AND ?4 IS NULL THEN 1
                 ELSE (SELECT (?3 IS NULL OR m.topic = ?3) AND (?4 IS NULL OR substr(ifnull(m.topic, ''), 1, length(?4)) = ?4)
                         FROM sluice_outbox m
-                       WHERE m.held = 1 AND m.entity_key = k.entity_key ORDER BY m.id LIMIT 1) END
+                       WHERE m.held = 1 AND m.delayed = 0 AND m.entity_key = k.entity_key ORDER BY m.id LIMIT 1) END
        AND (?5 = 0 OR (k.due_at = '9999-12-31 23:59:59.999') = (?5 = 2))
        AND (?6 IS NULL OR julianday(k.since) < julianday('now') - ?6 / 86400000000.0)
     UNION ALL
@@ -35,7 +35,7 @@ WITH waiting AS (
 SELECT w.sluice_key, w.sluice_alone IS NOT NULL, o.id, o.topic, w.sluice_due = '9999-12-31 23:59:59.999', w.sluice_hand,
        CASE WHEN w.sluice_alone IS NULL
             THEN (SELECT max(count(*) - 1, 0)
-                    FROM (SELECT 1 FROM sluice_outbox m WHERE m.held = 1 AND m.entity_key = w.sluice_key LIMIT ?8) b)
+                    FROM (SELECT 1 FROM sluice_outbox m WHERE m.held = 1 AND m.delayed = 0 AND m.entity_key = w.sluice_key LIMIT ?8) b)
             ELSE 0 END,
        ifnull(o.attempts, 0),
        strftime('%Y-%m-%dT%H:%M:%fZ', w.sluice_since),
@@ -47,5 +47,5 @@ SELECT w.sluice_key, w.sluice_alone IS NOT NULL, o.id, o.topic, w.sluice_due = '
   FROM waiting w
   LEFT JOIN sluice_outbox o
     ON o.id = coalesce(w.sluice_alone, (SELECT m.id FROM sluice_outbox m
-                                         WHERE m.held = 1 AND m.entity_key = w.sluice_key ORDER BY m.id LIMIT 1))
+                                         WHERE m.held = 1 AND m.delayed = 0 AND m.entity_key = w.sluice_key ORDER BY m.id LIMIT 1))
  ORDER BY w.sluice_since, w.sluice_alone, w.sluice_key;

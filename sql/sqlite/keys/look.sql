@@ -20,5 +20,5 @@ SELECT k.due_at = '9999-12-31 23:59:59.999', k.fence IS NOT NULL, o.id,
   FROM sluice_outbox_keys k
   LEFT JOIN sluice_outbox o
     ON o.id = (SELECT m.id FROM sluice_outbox m
-                WHERE m.entity_key = k.entity_key ORDER BY m.held DESC, m.id LIMIT 1)
+                WHERE m.entity_key = k.entity_key AND m.delayed = 0 ORDER BY m.held DESC, m.id LIMIT 1)
  WHERE k.entity_key = ?1;

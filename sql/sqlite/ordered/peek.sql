@@ -5,4 +5,6 @@
 SELECT EXISTS (SELECT 1 FROM sluice_outbox o INDEXED BY sluice_outbox_ix_lane WHERE o.lane >= 0 AND o.id >= ?1 AND o.held = 0)
     OR EXISTS (SELECT 1 FROM sluice_outbox_keys k WHERE k.due_at <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
     OR EXISTS (SELECT 1 FROM sluice_outbox o INDEXED BY sluice_outbox_ix_due
-                WHERE o.held = 1 AND o.entity_key IS NULL AND julianday(o.available_at) <= julianday('now'));
+                WHERE o.held = 1 AND o.entity_key IS NULL AND julianday(o.available_at) <= julianday('now'))
+    OR EXISTS (SELECT 1 FROM sluice_outbox o INDEXED BY sluice_outbox_ix_delayed
+                WHERE o.delayed = 1 AND julianday(o.available_at) <= julianday('now'));

@@ -8,5 +8,5 @@ UPDATE sluice_outbox
                            ELSE '9999-12-31 23:59:59.999' END,
        last_error = ?3,
        attempts = ifnull(attempts, 0) + ?4,
-       held = 1
+       held = 1, delayed = 0
  WHERE id = ?1;

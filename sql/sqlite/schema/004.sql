@@ -93,6 +93,13 @@ CREATE INDEX IF NOT EXISTS sluice_outbox_ix_sent ON sluice_outbox_sent (sent_at)
 CREATE INDEX IF NOT EXISTS sluice_outbox_ix_sent_id ON sluice_outbox_sent (id);
 CREATE INDEX IF NOT EXISTS sluice_outbox_ix_sent_key ON sluice_outbox_sent (entity_key, id);
 
+-- Delayed (`unordered_delay`): a message that is held until its time comes, while its key goes on without it. No key
+-- waits for such a message, and it has no row in _keys: it is found by its time. The held ones of a key are found
+-- without them, however many there are.
+ALTER TABLE sluice_outbox ADD COLUMN delayed INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX IF NOT EXISTS sluice_outbox_ix_held ON sluice_outbox (entity_key, id) WHERE held = 1 AND delayed = 0;
+CREATE INDEX IF NOT EXISTS sluice_outbox_ix_delayed ON sluice_outbox (julianday(available_at), id) WHERE delayed = 1;
+
 -- With a fence: where a node sends under names of its own. Its rows outlive it, until others have made sure that nothing
 -- more of it gets in there; until then nobody takes over a lane.
 CREATE TABLE IF NOT EXISTS sluice_outbox_fences (

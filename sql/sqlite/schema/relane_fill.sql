@@ -13,7 +13,7 @@ SELECT i FROM n;
 DELETE FROM sluice_outbox_keys
  WHERE due_at < '9999-12-31 23:59:59.999'
    AND NOT EXISTS (SELECT 1 FROM sluice_outbox o
-                    WHERE o.held = 1 AND o.entity_key = sluice_outbox_keys.entity_key)
+                    WHERE o.held = 1 AND o.delayed = 0 AND o.entity_key = sluice_outbox_keys.entity_key)
    AND NOT EXISTS (SELECT 1 FROM sluice_outbox_claims c WHERE c.claim = 'k' || sluice_outbox_keys.entity_key);
 UPDATE sluice_outbox_keys
    SET lane = ifnull((SELECT o.lane FROM sluice_outbox o

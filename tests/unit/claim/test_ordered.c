@@ -37,7 +37,7 @@ static int teardown(void **state)
 
 /* ---- Rows ---- */
 
-enum { GO, KEY, TIME };
+enum { GO, KEY, TIME, DELAY };
 
 /* key NULL: without one; id 0: a key that has nothing held. */
 static void row(sl_row_fn fn, int64_t id, const char *key, int wait, const char *payload)
@@ -166,14 +166,73 @@ static void keys_that_are_due_are_served_from_what_is_held(void **state)
         assert_true(batch.msgs[i].held);
 }
 
+/* "2|5": delayed, rejoining. */
+static void expect_delayed(const char *want)
+{
+    sl_buf got = { 0 };
+    for (size_t i = 0; i < found.delayed.count; i++)
+        sl_buf_printf(&got, "%s%lld", i ? " " : "", (long long)found.delayed.v[i]);
+    sl_buf_putc(&got, '|');
+    for (size_t i = 0; i < found.rejoining.count; i++)
+        sl_buf_printf(&got, "%s%lld", i ? " " : "", (long long)found.rejoining.v[i]);
+    assert_string_equal(sl_buf_text(&got), want);
+    sl_buf_fini(&got);
+}
+
+/* What was never tried waits alone, if that is wanted; and only if nothing of its key waits before it. */
+static void delayed_ones_are_passed(void **state)
+{
+    (void)state;
+    found.delays = true;
+    add(1, "x", DELAY);
+    add(2, "x", GO);
+    add(3, "x", TIME);
+    add(4, "x", DELAY);
+    add(5, NULL, DELAY);
+    add_due(6, "y", GO);
+    add_due(7, "y", DELAY);
+    add_due(8, "y", GO);
+    expect_found("2 6 8|4|3 5|y");
+    expect_delayed("1 7|");
+}
+
+static void without_the_setting_keys_wait(void **state)
+{
+    (void)state;
+    add(1, "x", DELAY);
+    add(2, "x", GO);
+    add_due(7, "y", DELAY);
+    add_due(8, "y", GO);
+    expect_found("|2|1 7|y");
+    expect_delayed("|");
+}
+
+/* Whatever the setting is: it was delayed, now it is due. */
+static void delayed_ones_that_are_due_go_or_rejoin(void **state)
+{
+    (void)state;
+    add_due(1, "x", TIME);
+    row(sl_ordered_delayed_row, 2, "x", GO, "p"); /* the key is blocked by this turn */
+    row(sl_ordered_delayed_row, 3, "y", KEY, "p");
+    row(sl_ordered_delayed_row, 4, "z", GO, "p");
+    expect_found("4||1|x");
+    expect_delayed("|2 3");
+    assert_true(batch.msgs[0].held);
+}
+
 static void each_turn_begins_anew(void **state)
 {
     (void)state;
+    found.delays = true;
     add(1, "x", TIME);
     add_due(2, "y", GO);
+    add(4, "y", DELAY);
+    row(sl_ordered_delayed_row, 5, "x", KEY, "p");
     sl_batch_reset(&batch);
     sl_ordered_begin(&found, &batch, 100, 100);
     expect_found("|||");
+    expect_delayed("|");
+    assert_false(sl_ordered_found(&found));
     add(3, "x", GO);
     expect_found("3|||");
 }
@@ -436,8 +495,9 @@ static void every_statement_is_rehearsed(void **state)
     (void)state;
     assert_int_equal(sl_ordered_rehearse(&db.base, false, &err), SL_OK);
     said("tx/begin ordered/sent({}) ordered/retry({},{},{},{}) ordered/bury({},{},{},{}) "
-         "ordered/hold({}) ordered/block({}) ordered/unblock({}) ordered/rotate({}) "
-         "attempts/count({}) attempts/uncount({}) tx/commit");
+         "ordered/hold({}) ordered/block({}) ordered/delay({}) ordered/rejoin({}) "
+         "ordered/unblock({}) ordered/rotate({}) attempts/count({}) attempts/uncount({}) "
+         "tx/commit");
 }
 
 static void keeping_is_rehearsed(void **state)
@@ -487,6 +547,9 @@ int main(void)
         TEST(a_full_batch_leaves_the_rest),
         TEST(the_bytes_leave_no_gap),
         TEST(keys_that_are_due_are_served_from_what_is_held),
+        TEST(delayed_ones_are_passed),
+        TEST(without_the_setting_keys_wait),
+        TEST(delayed_ones_that_are_due_go_or_rejoin),
         TEST(each_turn_begins_anew),
         TEST(deletions_alone_are_one_statement),
         TEST(nothing_to_write_is_not_written),

@@ -185,6 +185,28 @@ static void table_words_are_replaced(void **state)
     sl_names_fini(&in_schema);
 }
 
+/* Layout debezium: their table, and ours beside it. */
+static void the_source_word_is_the_table_that_is_captured(void **state)
+{
+    (void)state;
+    sl_names n;
+    assert_int_equal(sl_names_beside(&n, "App.Box", "options", &err), SL_OK);
+    expect(&n, "sluice_source", "\"App\".\"Box\"");
+    expect(&n, "'sluice_source' 'sluice_sources'", "'\"App\".\"Box\"' 'sluice_sources'");
+    expect(&n, "sluice_outbox sluice_outbox_dead sluice_outbox_tr_capture",
+           "\"App\".\"Box_sluice\" \"App\".\"Box_sluice_dead\" \"Box_sluice_tr_capture\"");
+    assert_string_equal(n.source, "Box");
+    assert_string_equal(n.layout, "options");
+    sl_names_fini(&n);
+    init(&n, "box", NULL);
+    expect(&n, "sluice_source 'sluice_source'", "sluice_source 'sluice_source'");
+    sl_names_fini(&n);
+    assert_int_equal(sl_names_beside(&n, "no name", "", &err), SL_REFUSED);
+    assert_int_equal(
+        sl_names_beside(&n, "a_name_of_41_bytes_which_is_one_too_many_x", "", &err),
+        SL_REFUSED);
+}
+
 static void the_lanes_word_is_a_number(void **state)
 {
     (void)state;
@@ -203,7 +225,7 @@ static void every_column_can_be_renamed(void **state)
     sl_names n;
     sl_opt_map map = { 0 };
     testdb_map_all(&map, "x_");
-    assert_int_equal(map.count, 17);
+    assert_int_equal(map.count, 18);
     init(&n, "box", &map);
     for (const char *const *c = sl_columns; *c; c++) {
         char sql[128], want[128];
@@ -375,6 +397,7 @@ int main(void)
         cmocka_unit_test(columns_may_change_places),
         cmocka_unit_test(two_columns_of_one_name_are_refused),
         cmocka_unit_test(table_words_are_replaced),
+        cmocka_unit_test(the_source_word_is_the_table_that_is_captured),
         cmocka_unit_test(the_lanes_word_is_a_number),
         cmocka_unit_test(every_column_can_be_renamed),
         cmocka_unit_test(strings_comments_and_quoted_names_stay),

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit/format/encoded.h"
 
+#include "format/encoder.h"
+
 static void an_unknown_format_is_refused_with_the_known_ones(void **state)
 {
     (void)state;
@@ -76,6 +78,34 @@ static void an_encoder_is_used_again(void **state)
     sl_encoder_free(e);
 }
 
+/* In every format of this build, and only where it is asked for. */
+static void an_empty_payload_may_be_no_value(void **state)
+{
+    (void)state;
+    sl_msg empty = a_message(), full = a_message();
+    sl_encoded got;
+    char why[160];
+    empty.payload = SL_STR("");
+    for (const sl_encode_ops *const *ops = sl_encode_all; *ops; ops++) {
+        sl_encoder *e = NULL;
+        sl_encode_conf conf = { .format = (*ops)->name, .tombstones = true };
+        assert_int_equal(sl_encoder_new(&e, &conf, NULL), SL_OK);
+        assert_true(sl_encode(e, &empty, &got, why));
+        assert_null(got.value.p);
+        assert_int_equal(got.value.n, 0);
+        assert_true(sl_encode(e, &full, &got, why));
+        assert_non_null(got.value.p);
+        assert_true(got.value.n > 0);
+        sl_encoder_free(e);
+
+        conf.tombstones = false;
+        assert_int_equal(sl_encoder_new(&e, &conf, NULL), SL_OK);
+        assert_true(sl_encode(e, &empty, &got, why));
+        assert_non_null(got.value.p); /* empty, or an envelope */
+        sl_encoder_free(e);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -83,6 +113,7 @@ int main(void)
         cmocka_unit_test(protobuf_is_there_or_was_left_out),
         cmocka_unit_test(a_source_is_a_uri_reference),
         cmocka_unit_test(an_encoder_is_used_again),
+        cmocka_unit_test(an_empty_payload_may_be_no_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -237,8 +237,7 @@ static void without_a_producer_id_none_is_sent(void **state)
 {
     (void)state;
     show_nothing(scene_no_producer_id(&sl_sink_kafka));
-    const rd_kafka_resp_err_t no = RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED;
-    rd_kafka_mock_push_request_errors(cluster, INIT_PRODUCER_ID, 1, no);
+    refuse_producer_ids();
     sl_sink *s = open_kafka();
     order_all(5, 5);
     hand_over(s);
