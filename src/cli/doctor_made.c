@@ -40,6 +40,7 @@ static const struct {
       "session node strategy assign workers born started_at lives_until sent failed "
       "per_second" },
     { NULL, "sluice_outbox_idempotency", "idempotency_key seq since gone_at" },
+    { NULL, "sluice_outbox_fences", "session way node workers place busy_until" },
     { NULL, "sluice_outbox_lanes", "lane owner epoch since" },
     { NULL, "sluice_outbox_meta", "name value" },
     { "postgres", "sluice_outbox_epoch", "last_value" },

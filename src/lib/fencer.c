@@ -76,14 +76,16 @@ static void add_id(void *ctx, int64_t id)
     d->ids[d->count++] = id;
 }
 
-/* By a route of ours that goes to the same brokers. */
+/* By a route of ours that goes to the same brokers; one that looks at positions if there is any. */
 static const sl_sink_conf *way_to(const sl_fencer *f, const char *place)
 {
     const sl_routes *r = f->conf.routes;
+    const sl_sink_conf *found = NULL;
     for (size_t i = 0; i < r->count; i++)
-        if (r->v[i].fenced && sl_str_eq(place_of(r->sinks[i].url), sl_str_of(place)))
-            return &r->sinks[i];
-    return NULL;
+        if (r->v[i].fenced && sl_str_eq(place_of(r->sinks[i].url), sl_str_of(place)) &&
+            (!found || r->v[i].exact))
+            found = &r->sinks[i];
+    return found;
 }
 
 static sl_rc shut_out(sl_fencer *f, const sl_fence_job *j, const sl_sink_conf *way,
