@@ -69,7 +69,8 @@ def test_a_map_is_replaced_as_a_whole(sluice, conf):
 def test_every_setting_in_every_place(sluice, conf):
     """As flag, variable and line of the file, each with a value other than its default."""
     values = {"db": "sqlite:other.db", "table": "other", "columns": "topic=t", "lanes": "7", "inbox_table": "seen", "connect_timeout": "3s",
-              "statement_timeout": "7s", "sink": "null:", "strategy": "skip-locked", "assign": "static", "static_lanes": "0-3",
+              "statement_timeout": "7s", "sink": "null:", "format": "json", "target": "t", "source": "/s", "tombstones": "true",
+              "kafka": "linger.ms=5", "strategy": "skip-locked", "assign": "static", "static_lanes": "0-3",
               "hold": "transaction", "workers": "9", "batch": "11", "batch_bytes": "3M", "lease": "13s", "wake": "poll",
               "poll": "17ms", "retry_base": "19ms", "retry_max": "23s", "idempotency_keep": "29h", "max_attempts": "31",
               "on_failure": "park", "delivery": "at-most-once", "journal": "j", "retention": "29m",
@@ -77,9 +78,10 @@ def test_every_setting_in_every_place(sluice, conf):
     defaults = shown(sluice)
     assert set(values) == set(defaults), "a new setting belongs into this list"
     flags = [word for name, value in values.items() for word in ([f"--{name.replace('_', '-')}", value]
-                                                                 if name != "drain" else ["--drain"])]
+                                                                 if value != "true" else [f"--{name}"])]
     env = {f"SLUICE_{name.upper()}": value for name, value in values.items()}
-    text = "".join(f"{name}: {json.dumps(value) if name != 'columns' else '{topic: t}'}\n" for name, value in values.items())
+    maps = {"columns": "{topic: t}", "kafka": "{linger.ms: 5}"}
+    text = "".join(f"{name}: {maps.get(name) or json.dumps(value)}\n" for name, value in values.items())
     by = {"flag": shown(sluice, *flags), "environment": shown(sluice, env=env), "file": shown(sluice, "-c", conf(text))}
     for origin, got in by.items():
         assert {name: where for name, (_, where) in got.items()} == {name: origin for name in values}
