@@ -246,7 +246,8 @@ sl_rc sl_look_grants(sl_looking *l, sl_err *err)
     const char *strategy = l->look->settings->strategy;
     bool consumes = sl_settings_consume(l->look->settings);
     sl_val in[] = { sl_text(sl_str_of(strategy)), sl_int(l->look->settings->retention_ns > 0),
-                    sl_text(consumes ? SL_STR("at-most-once") : SL_STR("at-least-once")) };
+                    sl_text(consumes ? SL_STR("at-most-once") : SL_STR("at-least-once")),
+                    sl_int(sl_settings_fence(l->look->settings)) };
     sl_rc rc = sl_db_run1(l->db, "doctor/grants", in, note_grant, &g, NULL, err);
     if (rc == SL_OK && g.seen) {
         end_grant(&g);

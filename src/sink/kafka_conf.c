@@ -426,6 +426,10 @@ sl_rc sl_kafka_conf_read(sl_kafka_conf *c, const sl_sink_conf *from, sl_err *err
         rc = set_raw(c, "bootstrap.servers", c->brokers, err);
     if (rc == SL_OK && !c->target)
         set_text(&c->target, "{topic}");
+    if (rc == SL_OK && c->exact && rd_kafka_version() < 0x02000000)
+        rc = sl_fail(err, SL_REFUSED,
+                     "sink kafka: exactly-once needs librdkafka 2.0 or newer, this is %s",
+                     rd_kafka_version_str());
     if (rc == SL_OK)
         rc = check_target(c->target, err);
     if (rc != SL_OK)

@@ -88,6 +88,8 @@ static bool read_part(const rd_kafka_topic_partition_t *part, int64_t *number, s
     return true;
 }
 
+#if RD_KAFKA_VERSION >= 0x02000000
+
 static bool read_answer(rd_kafka_event_t *e, int64_t *number, sl_buf *text, char why[160])
 {
     size_t n = 0;
@@ -135,3 +137,16 @@ bool sl_kafka_position_get(rd_kafka_t *rk, const char *group, const char *topic,
     rd_kafka_topic_partition_list_destroy(parts);
     return ok;
 }
+
+#else
+
+/* Never asked: sl_kafka_conf_read has refused it. */
+bool sl_kafka_position_get(rd_kafka_t *rk, const char *group, const char *topic,
+                           int64_t *number, sl_buf *text, char why[160])
+{
+    (void)rk, (void)group, (void)topic, (void)number, (void)text, (void)read_part;
+    snprintf(why, 160, "librdkafka is too old");
+    return false;
+}
+
+#endif

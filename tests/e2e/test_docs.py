@@ -24,7 +24,8 @@ def block(heading, language, nth=0):
 
 
 def grants(nth=0):
-    """The statements of the page, without comments: the first block is for everybody, the second for at most once."""
+    """The statements of the page, without comments: the first block is for everybody, the second for at most once,
+    the third for a fence."""
     text = re.sub(r"--.*", "", block("Roles and grants", "sql", nth))
     return [line.strip() for line in text.split(";") if line.strip()]
 
@@ -196,6 +197,33 @@ def test_grants_for_at_most_once(roles):
         assert not once_works(roles), f"{what} is not needed by {role}"
         roles.execute(f"GRANT {what} TO {role}")
     assert once_works(roles)
+
+
+def fence_works(roles, kafka, topic):
+    """A node starts, and sluice doctor sees the same."""
+    query(roles.url, INSERT)
+    done = roles.run("relay", "run", "--sink", f"kafka://{kafka.bootstrap()}/{topic}", "--delivery", "exactly-once",
+                     "--drain", check=False)
+    with open(os.path.join(roles.sluice.cwd, "fence.yaml"), "w", encoding="utf-8") as f:
+        f.write(f"delivery: exactly-once\nsink: kafka://{kafka.bootstrap()}/{topic}\n")
+    findings = json.loads(roles.run("relay", "doctor", "-c", "fence.yaml", "--json", check=False).stdout)["findings"]
+    states = [f["state"] for f in findings if f["check"] == "grants"]
+    assert (states == ["ok"]) == (done.returncode == 0), (states, done.stderr)
+    return done.returncode == 0
+
+
+def test_grants_for_a_fence(roles, real_kafka):
+    topic = real_kafka.new_topic()
+    for statement in grants():
+        roles.execute(statement)
+    assert not fence_works(roles, real_kafka, topic)
+    for statement in grants(2):
+        roles.execute(statement)
+    assert fence_works(roles, real_kafka, topic)
+    for what, role in single_grants(2):
+        roles.execute(f"REVOKE {what} FROM {role}")
+        assert not fence_works(roles, real_kafka, topic), f"{what} is not needed by {role}"
+        roles.execute(f"GRANT {what} TO {role}")
 
 
 def test_a_producer_may_be_held_to_some_columns(roles):

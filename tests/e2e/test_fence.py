@@ -1,12 +1,13 @@
 """fence: kafka and delivery: exactly-once, against a real broker: what a node sends late is refused, and what a killed one
 had delivered is not sent again. `seen` is what a read_committed consumer sees. Every test counts what its fault hit."""
 import collections
+import random
 import re
 
 import pytest
 
 from checker import commit
-from harness import PATIENCE, all_stopped, query, wait_until
+from harness import PATIENCE, all_stopped, query, scaled, wait_until
 
 BATCH = 40
 Seen = collections.namedtuple("Seen", "id epoch key")
@@ -64,8 +65,10 @@ class Nodes:
         self.messages.update(commit(self.url, n))
 
     def start(self, node, *flags, fault=None, workers=1):
-        return self.sluice.start("run", *self.flags, "--node", node, "--workers", workers, *flags, db=self.url,
-                                 env={"SLUICE_FAULT": fault} if fault else None)
+        p = self.sluice.start("run", *self.flags, "--node", node, "--workers", workers, *flags, db=self.url,
+                              env={"SLUICE_FAULT": fault} if fault else None)
+        p.node = node
+        return p
 
     def waiting(self):
         return query(self.url, "SELECT count(*) FROM outbox")[0][0]
@@ -248,6 +251,39 @@ def test_a_turn_larger_than_its_position(sluice, sqlitedb, real_kafka):
     found = nodes.seen()
     assert sorted(r.id for r in found) == sorted(nodes.messages)
     assert not reordered(found)
+
+
+def test_killed_and_paused_again_and_again(sluice, pgdb, real_kafka):
+    """Three nodes; at any moment one of them is killed and replaced, or paused for longer than its lease."""
+    rng = random.Random(1)
+    nodes = Nodes(sluice, pgdb, real_kafka, "exact")
+    running = [nodes.start(f"n{i}", workers=2) for i in range(3)]
+    faults = collections.Counter()
+    for i in range(scaled(8)):
+        nodes.commit(1500)
+        wait_until(lambda: nodes.waiting() < 1400, 60, "some are delivered")
+        victim = running.pop(rng.randrange(len(running)))
+        faults["in the middle"] += nodes.waiting() > 0
+        if rng.random() < 0.6:
+            victim.kill9()
+            faults["killed"] += 1
+            running.append(nodes.start(f"m{i}", workers=2))
+        else:
+            victim.pause()
+            wait_until(lambda: query(pgdb, "SELECT count(*) FROM outbox_nodes WHERE node = ?", victim.node)[0][0] == 0,
+                       60, "it is forgotten")
+            victim.resume()
+            faults["paused"] += 1
+            running.append(victim)
+    nodes.wait_empty()
+    for p in running:
+        p.term()
+    for p in running:
+        p.wait(timeout=60, status=0)
+    assert faults["killed"] and faults["paused"] and faults["in the middle"] > len(running), faults
+    found = nodes.seen()
+    assert sorted(r.id for r in found) == sorted(nodes.messages)
+    assert not reordered(found) and not stale(found)
 
 
 @pytest.mark.parametrize("flags, text", [

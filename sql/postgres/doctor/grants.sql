@@ -1,6 +1,6 @@
 -- What a node of this strategy and this delivery needs, and whether this role has it; `keeps` is 1 where delivered
 -- messages are kept. Tables that are not there are left out.
--- in:  strategy text, keeps int8, delivery text
+-- in:  strategy text, keeps int8, delivery text, fence int8
 -- out: role text, privilege text, object text, granted bool
 WITH needed (privilege, object, only_for) AS (
     VALUES ('select', 'sluice_outbox_meta', ''),
@@ -18,11 +18,13 @@ WITH needed (privilege, object, only_for) AS (
            ('select', 'sluice_outbox_idempotency', ''), ('update', 'sluice_outbox_idempotency', ''),
            ('delete', 'sluice_outbox_idempotency', ''), ('insert', 'sluice_outbox', 'at-most-once'),
            ('select', 'sluice_outbox_consumed', 'at-most-once'), ('insert', 'sluice_outbox_consumed', 'at-most-once'),
-           ('update', 'sluice_outbox_consumed', 'at-most-once'), ('delete', 'sluice_outbox_consumed', 'at-most-once')
+           ('update', 'sluice_outbox_consumed', 'at-most-once'), ('delete', 'sluice_outbox_consumed', 'at-most-once'),
+           ('select', 'sluice_outbox_fences', 'fence'), ('insert', 'sluice_outbox_fences', 'fence'),
+           ('update', 'sluice_outbox_fences', 'fence'), ('delete', 'sluice_outbox_fences', 'fence')
 )
 SELECT current_user::text, upper(n.privilege), n.object, has_table_privilege(to_regclass(n.object), n.privilege)
   FROM needed n
- WHERE n.only_for IN ('', $1, CASE WHEN $2 = 1 THEN 'keeps' END, $3) AND to_regclass(n.object) IS NOT NULL
+ WHERE n.only_for IN ('', $1, CASE WHEN $2 = 1 THEN 'keeps' END, $3, CASE WHEN $4 = 1 THEN 'fence' END) AND to_regclass(n.object) IS NOT NULL
 UNION ALL
 -- One column of the dead letters and of what was consumed; what it is called here, is the name of the only member of k.
 SELECT current_user::text, upper('select') || format(' (%I)', c.name), t.name,
