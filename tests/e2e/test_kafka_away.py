@@ -185,3 +185,17 @@ def test_order_survives(sluice, pg, own_kafka, fault_points, record_property):
     print(figures)
     if wrong:
         raise BadHistory("\n".join(wrong))
+
+
+@pytest.mark.slow
+def test_without_order_it_is_noticed(sluice, pg, kafka, fault_points):
+    """skip-locked promises nothing, and is caught: the judge is not blind."""
+    run = Run(sluice, pg, kafka, messages=3000, keys=5, kills=0, pauses=0, brokers=0, nodes=3, batch=20, strategy="skip-locked",
+              lease=30)
+    try:
+        figures, wrong = run.play()
+    finally:
+        run.close()
+    assert figures["out of order"] >= 10 and figures["overlaps"] >= 10
+    assert figures["lost"] == figures["duplicates"] == figures["keys in two partitions"] == 0
+    assert {line.split(":")[0] for line in wrong if not line.startswith(" ")} <= {"order", "exclusion", "epochs"}
