@@ -35,16 +35,16 @@ def url_of(kafka, listener="plaintext"):
     return f"kafka://{kafka.bootstrap(listener)}"
 
 
-def commit_to(url, topic, n, keys=50, size=0):
-    """n messages to this topic, with payloads of so many bytes at least; returns them by id."""
+def commit_to(url, topic, n, keys=50):
+    """n messages to this topic; returns them by id."""
     if is_postgres(url):
-        source, payload = "generate_series(1, ?) AS s (i)", "convert_to(repeat('x', ?) || i, 'UTF8')"
+        source, payload = "generate_series(1, ?) AS s (i)", "convert_to(i::text, 'UTF8')"
     else:
         source = "(WITH RECURSIVE s (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < ?) SELECT i FROM s)"
-        payload = "CAST(substr(hex(zeroblob(?)), 1, 0) || i AS BLOB)"
+        payload = "CAST(CAST(i AS TEXT) AS BLOB)"
     rows = query(url, "INSERT INTO outbox (topic, entity_key, payload, content_type) SELECT ?, 'k' || (i % ?),"
                       f" {payload}, 'text/plain' FROM {source} RETURNING id, topic, entity_key, payload",
-                 topic, keys, size, n)
+                 topic, keys, n)
     return {row[0]: message(*row[1:]) for row in rows}
 
 
