@@ -39,6 +39,10 @@ torture-once: ## at most once: 200,000 messages, 100 kills, 20 shutdowns of the 
 	@$(MAKE) --no-print-directory all
 	@tests/torture/once.py $(ONCE)
 
+torture-kafka: ## to three Kafka brokers: 200,000 messages, 50 kills, 20 pauses, 10 brokers killed; KAFKA="--fence kafka"
+	@$(DEPS) check
+	@tests/torture/kafka.py $(KAFKA)
+
 # LIBDIR is said because Meson's guess depends on what else is installed: without dpkg-dev it is
 # lib64, where nothing on Debian looks.
 install: all ## to DESTDIR/PREFIX
@@ -56,4 +60,4 @@ clean: ## remove every build folder
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-.PHONY: all demo check valgrind bench torture torture-once install fmt clean help
+.PHONY: all demo check valgrind bench torture torture-once torture-kafka install fmt clean help

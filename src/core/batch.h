@@ -25,7 +25,8 @@ struct sl_msg {
     int32_t attempt;    /* 1 at the first delivery */
     int32_t route;      /* which of the node's; -1: none wants it */
     bool counted;       /* this attempt is in the table already */
-    bool untried;       /* of SL_RETRY: there was no attempt */
+    bool untried;       /* of SL_RETRY: there was no attempt, or none that is held against it */
+    bool blameless;     /* of SL_UNKNOWN: the sink as a whole gave no answer */
     bool
         consumed; /* at most once: it is no longer in the table, and never sent again by itself */
     bool handed; /* the sink has, or had, it */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/idle.h"
 
+#include "core/clock.h"
 #include "core/mem.h"
 
 #include <poll.h>
@@ -10,12 +11,13 @@
 #include <unistd.h>
 
 /* The one who watched was woken, and is likely to be back in a moment: so long it is waited for. */
-enum { SHORTLY_MS = 5 };
+#define SHORTLY_NS (5 * SL_MS)
 
 typedef enum watched { NOBODY, WATCHED, SHORTLY } watched;
 
 struct sl_idle {
     _Atomic watched watched;
+    _Atomic unsigned handed; /* so often the watch was handed over */
     size_t count;
     struct bed {
         int bell; /* each has its own, so that each hears it once */
@@ -65,7 +67,8 @@ static void wake_one(sl_idle *i, bool to_help)
         struct bed *bed = &i->beds[k];
         if (!bed->taken || !atomic_exchange(&bed->taken, false))
             continue;
-        bed->called = to_help;
+        if (to_help)
+            bed->called = true;
         eventfd_write(bed->bell, 1);
         return;
     }
@@ -78,6 +81,7 @@ void sl_idle_call(sl_idle *i)
 
 void sl_idle_hand_over(sl_idle *i)
 {
+    i->handed++;
     i->watched =
         SHORTLY; /* before the beds are looked at: whoever lies down after that sees it */
     wake_one(i, false);
@@ -91,6 +95,20 @@ static void lie(const struct bed *bed, const sl_stop *stop, int ms)
     (void)!poll(fds, 2, ms);
 }
 
+/* The watch was handed over. False: nobody took it up again, and this one has to. */
+static bool somebody_is_back(const sl_idle *i, struct bed *bed, sl_stop *stop)
+{
+    eventfd_t rung;
+    unsigned handed = i->handed;
+    int64_t left_ns, until_ns = sl_now_ns() + SHORTLY_NS;
+    while (i->watched == SHORTLY && i->handed == handed && !bed->called &&
+           sl_stop_level_of(stop) == SL_GO && (left_ns = until_ns - sl_now_ns()) > 0) {
+        lie(bed, stop, (int)(left_ns / SL_MS) + 1);
+        (void)!eventfd_read(bed->bell, &rung);
+    }
+    return i->watched == WATCHED || i->handed != handed;
+}
+
 /* In bed as long as somebody watches. Who is woken to watch gets up only if the one who did is not back soon. */
 void sl_idle_sleep(sl_idle *i, size_t worker, sl_stop *stop)
 {
@@ -98,14 +116,12 @@ void sl_idle_sleep(sl_idle *i, size_t worker, sl_stop *stop)
     struct bed *bed = &i->beds[worker];
     do {
         bed->taken = true;
-        if (i->watched != NOBODY && !bed->called)
-            lie(bed, stop, i->watched == WATCHED ? -1 : SHORTLY_MS);
+        if (i->watched == WATCHED && !bed->called)
+            lie(bed, stop, -1);
         (void)!eventfd_read(bed->bell, &rung);
-        if (i->watched == SHORTLY && !bed->called) {
-            bed->taken = true;
-            lie(bed, stop, SHORTLY_MS);
-        }
-    } while (i->watched == WATCHED && !bed->called && sl_stop_level_of(stop) == SL_GO);
+        bed->taken = true;
+    } while (i->watched != NOBODY && !bed->called && somebody_is_back(i, bed, stop) &&
+             !bed->called && sl_stop_level_of(stop) == SL_GO);
     bed->taken = false;
     bed->called = false;
     (void)!eventfd_read(bed->bell, &rung);

@@ -101,7 +101,8 @@ static turn_of way_of(sl_relay *r, sl_msg *m)
 
 static void note_down(sl_way *w, const sl_msg *m)
 {
-    if (m->verdict != SL_RELEASED || !m->reason.p || w->down)
+    bool down = m->verdict == SL_RELEASED || (m->verdict == SL_UNKNOWN && m->blameless);
+    if (!down || !m->reason.p || w->down)
         return;
     w->down = true;
     snprintf(w->why, sizeof w->why, "%.*s", (int)m->reason.n, m->reason.p);

@@ -63,7 +63,10 @@ void sl_policy_judge(const sl_policy *p, sl_batch *b, sl_msg *m)
 {
     if (m->untried)
         return;
-    if (m->verdict == SL_DEAD && sl_policy_waits(p, m))
+    if (m->verdict == SL_UNKNOWN && m->blameless) {
+        m->untried = true;
+        m->delay_ns = sl_backoff_ns(1, p->retry_base_ns, p->retry_max_ns);
+    } else if (m->verdict == SL_DEAD && sl_policy_waits(p, m))
         park(b, m); /* it can never be sent: trying again is no use */
     else if (failed(m) && m->attempt >= p->max_attempts)
         give_up(p, b, m);

@@ -337,6 +337,8 @@ static void give_up_down(kafka_sink *k)
     char why[WHY_BYTES];
     snprintf(why, sizeof why, "%s", k->why[0] ? k->why : "Kafka: no answer");
     give_up(k, why);
+    for (size_t i = 0; i < k->count; i++)
+        k->under_way[i]->blameless = k->under_way[i]->verdict == SL_UNKNOWN;
 }
 
 /* After the last verdict of what was under way. */

@@ -8,7 +8,8 @@
  *   poll    makes progress, for at most timeout_ns, and settles what has an answer. SL_SENT
  *           means that the other side confirmed it, not that it was handed over; SL_RETRY that it
  *           cannot have arrived; SL_DEAD that it never will; SL_RELEASED, with a reason, that the
- *           sink as a whole is out of order, and nothing of it is this message's fault.
+ *           sink as a whole is out of order, and nothing of it is this message's fault; SL_UNKNOWN
+ *           and `blameless`, the same of one that may have arrived.
  *   recall  settles what is left: SL_UNKNOWN if it may have gone out, SL_RELEASED if it cannot
  *           have. Afterwards the sink holds no borrowed byte.
  *

@@ -159,6 +159,20 @@ static void what_ends_the_program_runs_out_of_attempts(void **state)
     assert_false(spent(SL_BLOCK, 5));
 }
 
+/* The sink gave no answer to anybody: it comes again, however often that happens. */
+static void an_outage_is_nobodys_fault(void **state)
+{
+    (void)state;
+    m->blameless = true;
+    for (sl_on_failure how = SL_BLOCK; how <= SL_SKIP; how++) {
+        m->untried = false;
+        judge(how, 99, SL_UNKNOWN);
+        assert_int_equal(m->verdict, SL_UNKNOWN);
+        assert_true(m->untried);
+        assert_in_range(m->delay_ns, SL_SEC * 8 / 10, SL_SEC * 12 / 10);
+    }
+}
+
 int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
@@ -171,6 +185,7 @@ int main(void)
         TEST(a_programs_own_decision_stands),
         TEST(who_waits_for_it),
         TEST(what_ends_the_program_runs_out_of_attempts),
+        TEST(an_outage_is_nobodys_fault),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
