@@ -259,12 +259,12 @@ def test_killed_and_paused_again_and_again(sluice, pgdb, real_kafka):
     nodes = Nodes(sluice, pgdb, real_kafka, "exact")
     running = [nodes.start(f"n{i}", workers=2) for i in range(3)]
     faults = collections.Counter()
-    for i in range(scaled(8)):
+    for i in range(scaled(8, 3)):
         nodes.commit(1500)
         wait_until(lambda: nodes.waiting() < 1400, 60, "some are delivered")
         victim = running.pop(rng.randrange(len(running)))
         faults["in the middle"] += nodes.waiting() > 0
-        if rng.random() < 0.6:
+        if i % 3 != 2:
             victim.kill9()
             faults["killed"] += 1
             running.append(nodes.start(f"m{i}", workers=2))
@@ -280,7 +280,7 @@ def test_killed_and_paused_again_and_again(sluice, pgdb, real_kafka):
         p.term()
     for p in running:
         p.wait(timeout=60, status=0)
-    assert faults["killed"] and faults["paused"] and faults["in the middle"] > len(running), faults
+    assert faults["killed"] and faults["paused"] and faults["in the middle"] > 1, faults
     found = nodes.seen()
     assert sorted(r.id for r in found) == sorted(nodes.messages)
     assert not reordered(found) and not stale(found)

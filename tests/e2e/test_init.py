@@ -34,7 +34,7 @@ def catalogue(pg, url):
 
 def all_of(table):
     """The table and its side tables."""
-    sides = ("claims", "consumed", "dead", "idempotency", "keys", "lanes", "meta", "nodes", "sent")
+    sides = ("claims", "consumed", "dead", "fences", "idempotency", "keys", "lanes", "meta", "nodes", "sent")
     return sorted([table, *(f"{table}_{side}" for side in sides)])
 
 

@@ -73,7 +73,7 @@ def test_every_setting_in_every_place(sluice, conf):
               "tombstones": "true", "fence": "none", "kafka": "linger.ms=1", "strategy": "skip-locked", "assign": "static", "static_lanes": "0-3",
               "hold": "transaction", "workers": "9", "batch": "11", "batch_bytes": "3M", "lease": "13s", "wake": "poll",
               "poll": "17ms", "retry_base": "19ms", "retry_max": "23s", "idempotency_keep": "29h", "max_attempts": "31",
-              "on_failure": "park", "delivery": "at-most-once", "journal": "j", "retention": "29m", "unordered_delay": "true",
+              "on_failure": "park", "delivery": "at-most-once", "fence": "none", "journal": "j", "retention": "29m", "unordered_delay": "true",
               "node": "me", "drain": "true", "log_format": "json", "log_level": "debug"}
     defaults = shown(sluice)
     alone = {"layout", "debezium"}  # cannot be with columns: test_the_layout_in_every_place

@@ -4,6 +4,7 @@
 
 #include "claim/claim.h"
 #include "core/clock.h"
+#include "sink/sink.h"
 #include "unit/unit.h"
 
 static sl_settings s;
@@ -182,13 +183,50 @@ static void what_contradicts_is_refused(void **state)
     }
 }
 
+/* ---- The fence ---- */
+
+static sl_rc checked(const char *sink, const char *fence, const char *delivery,
+                     const char *strategy)
+{
+    sl_settings f;
+    sl_err e = { 0 };
+    sl_settings_init(&f);
+    assert_int_equal(sl_settings_set(&f, "sink", sink, &e), SL_OK);
+    assert_int_equal(sl_settings_set(&f, "fence", fence, &e), SL_OK);
+    assert_int_equal(sl_settings_set(&f, "delivery", delivery, &e), SL_OK);
+    assert_int_equal(sl_settings_set(&f, "strategy", strategy, &e), SL_OK);
+    sl_rc rc = sl_settings_check(&f, &e);
+    if (rc == SL_OK)
+        assert_int_equal(sl_settings_fence(&f),
+                         !strcmp(fence, "kafka") || !strcmp(delivery, "exactly-once"));
+    sl_settings_fini(&f);
+    return rc;
+}
+
+static void a_fence_is_kafka_s_and_of_lanes(void **state)
+{
+    (void)state;
+    sl_sink_ops const *ops;
+    sl_err e = { 0 };
+    assert_int_equal(checked("null:", "none", "at-least-once", "guard"), SL_OK);
+    assert_int_equal(checked("null:", "kafka", "at-least-once", "lanes"), SL_REFUSED);
+    assert_int_equal(checked("null:", "none", "exactly-once", "lanes"), SL_REFUSED);
+    if (sl_sink_find(&ops, "kafka://b:1", &e) != SL_OK)
+        return; /* not in this build */
+    assert_int_equal(checked("kafka://b:1", "kafka", "at-least-once", "lanes"), SL_OK);
+    assert_int_equal(checked("kafka://b:1", "kafka", "at-most-once", "lanes"), SL_OK);
+    assert_int_equal(checked("kafka://b:1", "none", "exactly-once", "lanes"), SL_OK);
+    assert_int_equal(checked("kafka://b:1", "kafka", "at-least-once", "guard"), SL_REFUSED);
+    assert_int_equal(checked("kafka://b:1", "none", "exactly-once", "advisory"), SL_REFUSED);
+}
+
 int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(the_table_is_sound),           TEST(what_it_does_not_say_comes_from_the_top),
         TEST(the_same_routes_are_the_same), TEST(a_topic_may_hold_a_comma),
-        TEST(what_contradicts_is_refused),
+        TEST(what_contradicts_is_refused),  TEST(a_fence_is_kafka_s_and_of_lanes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
