@@ -28,7 +28,7 @@ BELOW = {
 # Library headers and the only files or folders (with a slash at the end) that may include them.
 LIBRARIES = {
     "libpq-fe.h": ["db/postgres.c", "db/pg_conn.c"],
-    "librdkafka/rdkafka.h": ["sink/kafka_conf.h", "sink/kafka_position.h", "sink/kafka_verdict.h"],
+    "librdkafka/rdkafka.h": ["sink/kafka_conf.h", "sink/kafka_put.h", "sink/kafka_verdict.h"],
     "sqlite3.h": ["db/sqlite.c"],
     "jansson.h": ["cli/"],
     "yaml.h": ["lib/yaml_nodes.h"],

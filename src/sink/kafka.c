@@ -94,7 +94,10 @@ static void drop_producer(kafka_sink *k)
         return;
     sl_kafka_topics_detach(&k->topics);
     rd_kafka_queue_destroy(k->reports);
-    rd_kafka_destroy(k->rk);
+    rd_kafka_set_log_level(k->rk, -1); /* it may outlive us: k is its opaque */
+    if (!k->txn.stuck || sl_kafka_put_leave(k->txn.stuck))
+        rd_kafka_destroy(k->rk);
+    k->txn.stuck = NULL;
     k->rk = k->txn.rk = NULL;
     k->txn.ready = false;
     k->reports = NULL;

@@ -8,6 +8,8 @@
 
 enum { ANSWER_MS = 10000 };
 #define YOUNG_NS (50 * SL_MS)
+/* Beyond the time-out that librdkafka was given. */
+#define PATIENCE_NS (3 * SL_SEC)
 
 /* ---- The topic ---- */
 
@@ -61,7 +63,8 @@ bool sl_kafka_position_topic(rd_kafka_t *rk, const char *topic, int64_t timeout_
 /* ---- The offset ---- */
 
 rd_kafka_error_t *sl_kafka_position_put(rd_kafka_t *rk, const char *group, const char *topic,
-                                        int64_t number, const sl_buf *text, int timeout_ms)
+                                        int64_t number, const sl_buf *text, int timeout_ms,
+                                        sl_kafka_put **stuck)
 {
     rd_kafka_consumer_group_metadata_t *gm = rd_kafka_consumer_group_metadata_new(group);
     rd_kafka_topic_partition_list_t *parts = rd_kafka_topic_partition_list_new(1);
@@ -69,10 +72,7 @@ rd_kafka_error_t *sl_kafka_position_put(rd_kafka_t *rk, const char *group, const
     part->offset = number;
     part->metadata = sl_strndup(sl_buf_text(text), text->n); /* freed with the list */
     part->metadata_size = text->n;
-    rd_kafka_error_t *error = rd_kafka_send_offsets_to_transaction(rk, parts, gm, timeout_ms);
-    rd_kafka_topic_partition_list_destroy(parts);
-    rd_kafka_consumer_group_metadata_destroy(gm);
-    return error;
+    return sl_kafka_put_offsets(rk, parts, gm, timeout_ms, PATIENCE_NS, stuck);
 }
 
 static bool read_part(const rd_kafka_topic_partition_t *part, int64_t *number, sl_buf *text,

@@ -134,7 +134,7 @@ static sl_txn_came position(sl_kafka_txn *t, int64_t timeout_ns, char why[160])
 {
     timeout_ns = timeout_ns > POSITION_NS ? timeout_ns : POSITION_NS;
     rd_kafka_error_t *error = sl_kafka_position_put(t->rk, t->id, t->conf->positions, t->number,
-                                                    &t->ids, ms_of(timeout_ns));
+                                                    &t->ids, ms_of(timeout_ns), &t->stuck);
     if (!error) {
         t->positioned = true;
         return SL_TXN_GOES_ON;
@@ -143,7 +143,11 @@ static sl_txn_came position(sl_kafka_txn *t, int64_t timeout_ns, char why[160])
     note(why, error);
     if (rd_kafka_error_code(error) == RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE)
         t->room = t->room / 2 > METADATA_MIN_BYTES ? t->room / 2 : METADATA_MIN_BYTES;
-    if (!rd_kafka_error_is_retriable(error)) {
+    if (t->stuck) { /* nobody asks for its commit: the next to initialise ends it */
+        sl_log_line(t->log, SL_LOG_WARN, "librdkafka hangs, a new producer goes on", "error",
+                    why, NULL);
+        came = ended(t, SL_TXN_NOT);
+    } else if (!rd_kafka_error_is_retriable(error)) {
         sl_kafka_txn_abort(t, ABORT_NS);
         came = SL_TXN_NOT;
     }
@@ -183,8 +187,9 @@ sl_txn_came sl_kafka_txn_commit(sl_kafka_txn *t, int64_t timeout_ns, char why[16
 
 void sl_kafka_txn_abort(sl_kafka_txn *t, int64_t timeout_ns)
 {
-    rd_kafka_error_t *error =
-        t->open && t->rk ? rd_kafka_abort_transaction(t->rk, ms_of(timeout_ns)) : NULL;
+    rd_kafka_error_t *error = t->open && t->rk && !t->stuck
+                                  ? rd_kafka_abort_transaction(t->rk, ms_of(timeout_ns))
+                                  : NULL;
     if (error)
         rd_kafka_error_destroy(error);
     ended(t, SL_TXN_NOT);

@@ -12,6 +12,7 @@
 
 #include "core/batch.h"
 #include "sink/kafka_conf.h"
+#include "sink/kafka_put.h"
 
 /* What a transaction has come to. */
 typedef enum sl_txn_came {
@@ -37,7 +38,8 @@ typedef struct sl_kafka_txn {
     sl_buf ids;      /* delivered in this turn, and in the open transaction */
     size_t kept;     /* so many bytes of them are committed */
     int64_t last_id, kept_id;
-    size_t room; /* bytes that brokers take */
+    size_t room;         /* bytes that brokers take */
+    sl_kafka_put *stuck; /* the producer is in there, and of no further use; or NULL */
 } sl_kafka_txn;
 
 void sl_kafka_txn_fini(sl_kafka_txn *t);
