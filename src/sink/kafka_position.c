@@ -88,65 +88,37 @@ static bool read_part(const rd_kafka_topic_partition_t *part, int64_t *number, s
     return true;
 }
 
-#if RD_KAFKA_VERSION >= 0x02000000
-
-static bool read_answer(rd_kafka_event_t *e, int64_t *number, sl_buf *text, char why[160])
+/* Not by the producer, which could ask, too: librdkafka 2.0 crashes when the answer is that another broker is in charge
+ * of the group, since only a consumer knows of groups. */
+static rd_kafka_t *reader_of(const sl_kafka_conf *c, const char *group, char why[160])
 {
-    size_t n = 0;
-    if (!e || rd_kafka_event_error(e)) {
-        snprintf(why, 160, "Kafka: %s", e ? rd_kafka_event_error_string(e) : "no answer");
-        return false;
-    }
-    const rd_kafka_ListConsumerGroupOffsets_result_t *res =
-        rd_kafka_event_ListConsumerGroupOffsets_result(e);
-    const rd_kafka_group_result_t **groups =
-        rd_kafka_ListConsumerGroupOffsets_result_groups(res, &n);
-    const rd_kafka_error_t *error = n == 1 ? rd_kafka_group_result_error(groups[0]) : NULL;
-    if (n != 1 || error) {
-        snprintf(why, 160, "Kafka: %.150s", error ? rd_kafka_error_string(error) : "no group");
-        return false;
-    }
-    const rd_kafka_topic_partition_list_t *parts = rd_kafka_group_result_partitions(groups[0]);
-    return !parts || parts->cnt == 0 || read_part(&parts->elems[0], number, text, why);
+    char text[512] = "", ignored[128];
+    rd_kafka_conf_t *conf = rd_kafka_conf_dup(c->rk);
+    rd_kafka_conf_set(conf, "group.id", group, ignored, sizeof ignored);
+    rd_kafka_conf_set(conf, "isolation.level", "read_committed", ignored, sizeof ignored);
+    rd_kafka_conf_set(conf, "log_level", "0", ignored, sizeof ignored);
+    rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof text);
+    if (rk)
+        return rk;
+    rd_kafka_conf_destroy(conf);
+    snprintf(why, 160, "Kafka: %.150s", text);
+    return NULL;
 }
 
-bool sl_kafka_position_get(rd_kafka_t *rk, const char *group, const char *topic,
-                           int64_t *number, sl_buf *text, char why[160])
+bool sl_kafka_position_get(const sl_kafka_conf *c, const char *group, int64_t *number,
+                           sl_buf *text, char why[160])
 {
-    char ignored[128];
+    rd_kafka_t *rk = reader_of(c, group, why);
+    if (!rk)
+        return false;
     rd_kafka_topic_partition_list_t *parts = rd_kafka_topic_partition_list_new(1);
-    rd_kafka_topic_partition_list_add(parts, topic, 0);
-    rd_kafka_ListConsumerGroupOffsets_t *ask =
-        rd_kafka_ListConsumerGroupOffsets_new(group, parts);
-    rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
-    rd_kafka_AdminOptions_t *options =
-        rd_kafka_AdminOptions_new(rk, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS);
-    rd_kafka_error_t *error = rd_kafka_AdminOptions_set_require_stable_offsets(options, 1);
-    if (error)
-        rd_kafka_error_destroy(error);
-    rd_kafka_AdminOptions_set_request_timeout(options, ANSWER_MS, ignored, sizeof ignored);
+    rd_kafka_topic_partition_list_add(parts, c->positions, 0);
     *number = 0;
-    rd_kafka_ListConsumerGroupOffsets(rk, &ask, 1, options, queue);
-    rd_kafka_event_t *e = rd_kafka_queue_poll(queue, ANSWER_MS + 1000);
-    bool ok = read_answer(e, number, text, why);
-    if (e)
-        rd_kafka_event_destroy(e);
-    rd_kafka_AdminOptions_destroy(options);
-    rd_kafka_queue_destroy(queue);
-    rd_kafka_ListConsumerGroupOffsets_destroy(ask);
+    rd_kafka_resp_err_t err = rd_kafka_committed(rk, parts, ANSWER_MS);
+    bool ok = !err && read_part(&parts->elems[0], number, text, why);
+    if (err)
+        snprintf(why, 160, "Kafka: %s", rd_kafka_err2str(err));
     rd_kafka_topic_partition_list_destroy(parts);
+    rd_kafka_destroy(rk);
     return ok;
 }
-
-#else
-
-/* Never asked: sl_kafka_conf_read has refused it. */
-bool sl_kafka_position_get(rd_kafka_t *rk, const char *group, const char *topic,
-                           int64_t *number, sl_buf *text, char why[160])
-{
-    (void)rk, (void)group, (void)topic, (void)number, (void)text, (void)read_part;
-    snprintf(why, 160, "librdkafka is too old");
-    return false;
-}
-
-#endif

@@ -206,7 +206,7 @@ sl_txn_came sl_kafka_txn_find_out(sl_kafka_txn *t, int64_t timeout_ns, char why[
     }
     if (!t->conf->exact)
         return ended(t, SL_TXN_UNKNOWN);
-    if (!sl_kafka_position_get(t->rk, t->id, t->conf->positions, &number, NULL, why))
+    if (!sl_kafka_position_get(t->conf, t->id, &number, NULL, why))
         return SL_TXN_GOES_ON;
     return ended(t, number == t->number ? SL_TXN_COMMITTED : SL_TXN_NOT);
 }
@@ -228,7 +228,7 @@ static sl_rc fence_by(rd_kafka_t *rk, const sl_kafka_conf *c, const char *id, sl
     if (!c->exact)
         return SL_OK;
     sl_rc rc = SL_OK;
-    if (!sl_kafka_position_get(rk, id, c->positions, &number, &ids, why))
+    if (!sl_kafka_position_get(c, id, &number, &ids, why))
         rc = sl_fail(err, SL_AGAIN, "cannot read the position of %.200s: %s", id, why);
     else if (!sl_kafka_ids_each((sl_str){ sl_buf_text(&ids), ids.n }, fn, ctx))
         rc = sl_fail(err, SL_AGAIN,
@@ -250,6 +250,8 @@ sl_rc sl_kafka_fence(const sl_sink_conf *from, int64_t session, sl_fenced_fn fn,
     char *id = sl_kafka_txn_id(c.fence, session);
     rd_kafka_conf_t *conf = rd_kafka_conf_dup(c.rk);
     sl_kafka_txn_configure(conf, id);
+    rd_kafka_conf_set(conf, "log_level", "0", why,
+                      sizeof why); /* what fails is told by its caller */
     rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, why, sizeof why);
     if (rk) {
         rc = fence_by(rk, &c, id, fn, ctx, err);
