@@ -143,16 +143,16 @@ static void watch(node *n)
 
 static void log_route(const node *n, size_t i)
 {
-    enum { SHOWN = 4 }; /* topics, sink, delivery and on_failure */
+    static const char *const shown[] = { "topics", "sink", "delivery", "on_failure" };
+    enum { SHOWN = 4 };
     sl_route_conf c = sl_route_of(n->conf->settings, i);
     sl_buf texts[SHOWN] = { { 0 } };
     for (size_t k = 0; k < SHOWN; k++) {
-        sl_opt field = sl_route_field(&sl_route_table[k]);
+        sl_opt field = sl_route_field(sl_opt_find(sl_route_table, shown[k]));
         sl_opt_show(&field, &c, false, &texts[k]);
     }
-    const sl_opt *t = sl_route_table;
-    sl_log_line(n->log, SL_LOG_INFO, "route", t[0].name, texts[0].p, t[1].name, texts[1].p,
-                t[2].name, texts[2].p, t[3].name, texts[3].p, NULL);
+    sl_log_line(n->log, SL_LOG_INFO, "route", shown[0], texts[0].p, shown[1], texts[1].p,
+                shown[2], texts[2].p, shown[3], texts[3].p, NULL);
     for (size_t k = 0; k < SHOWN; k++)
         sl_buf_fini(&texts[k]);
 }

@@ -415,8 +415,8 @@ def test_autovacuum_off(sluice, own_pg):
 def test_bloat(sluice, pgbox):
     """100,000 messages that went, but for one; nobody cleaned up."""
     query(pgbox, "ALTER TABLE outbox SET (autovacuum_enabled = false)")
-    query(pgbox, "INSERT INTO outbox (topic, entity_key, payload, idempotency_key) "
-                 "SELECT 't', 'key:' || i, decode(repeat('ab', 600), 'hex'), repeat('x', 300) || i "
+    query(pgbox, "INSERT INTO outbox (topic, entity_key, payload, idempotency_key, available_at) "  # it does not wait yet
+                 "SELECT 't', 'key:' || i, decode(repeat('ab', 600), 'hex'), repeat('x', 300) || i, now() + interval '1 day' "
                  "FROM generate_series(1, 100000) i")
     query(pgbox, "DELETE FROM outbox WHERE id < 100000")
     query(pgbox, "ALTER TABLE outbox RESET (autovacuum_enabled)")

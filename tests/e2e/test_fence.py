@@ -94,14 +94,9 @@ def test_each_once_and_in_order(sluice, db, real_kafka, mode):
     assert nodes.fences() == 0, "a node that ends leaves nothing to do"
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("point", ["produced", "committing"])
-def test_a_paused_node_is_shut_out(sluice, pgdb, real_kafka, fault_points, mode, point):
-    """It stands still right before its messages leave, or between the last of them and their commit, for longer than its
-    lease; another takes over, and delivers everything. Then the first goes on."""
-    if mode == "none" and point == "committing":
-        pytest.skip("there is no commit")
-    nodes = Nodes(sluice, pgdb, real_kafka, mode)
+def pause_and_take_over(nodes, point):
+    """One stands still right before its messages leave, or between the last of them and their commit, for longer than its
+    lease; another takes over, and delivers everything. Then the first goes on. How much was there before that."""
     nodes.commit(200)
     paused = nodes.start("a", "--kafka", "linger.ms=300",
                          fault=f"{point}:{BATCH if point == 'produced' else 1}:stop")
@@ -118,15 +113,30 @@ def test_a_paused_node_is_shut_out(sluice, pgdb, real_kafka, fault_points, mode,
     paused.wait(timeout=30, status=0)
     other.term()
     other.wait(timeout=30, status=0)
+    return before
+
+
+@pytest.mark.parametrize("mode", ["fence", "exact"])
+@pytest.mark.parametrize("point", ["produced", "committing"])
+def test_a_paused_node_is_shut_out(sluice, pgdb, real_kafka, fault_points, mode, point):
+    nodes = Nodes(sluice, pgdb, real_kafka, mode)
+    assert pause_and_take_over(nodes, point) == 200
     found = nodes.seen()
-    if mode == "none":  # else this test would not notice
-        assert stale(found) and twice(found) and len(found) > before + 100
-        return
-    assert before == 200
     assert not stale(found)
     assert not reordered(found)
     assert sorted(r.id for r in found) == sorted(nodes.messages), "no stale write, and so none twice"
     assert nodes.fences() == 0
+
+
+def test_without_a_fence_it_is_noticed(sluice, pgdb, real_kafka, fault_points):
+    """Whether it sends before it sees that it is late is up to its threads: it has a few tries."""
+    for _ in range(5):
+        nodes = Nodes(sluice, pgdb, real_kafka, "none")
+        before = pause_and_take_over(nodes, "produced")
+        found = nodes.seen()
+        if stale(found) and twice(found) and len(found) > before + 100:
+            return
+    pytest.fail("nothing stale in five tries")
 
 
 @pytest.mark.parametrize("mode", ["fence", "exact"])

@@ -70,7 +70,7 @@ def test_every_setting_in_every_place(sluice, conf):
     """As flag, variable and line of the file, each with a value other than its default."""
     values = {"db": "sqlite:other.db", "table": "other", "columns": "topic=t", "lanes": "7", "inbox_table": "seen", "connect_timeout": "3s",
               "statement_timeout": "7s", "sink": "null:", "target": "t", "format": "plain", "source": "urn:x",
-              "tombstones": "true", "fence": "none", "kafka": "linger.ms=1", "strategy": "skip-locked", "assign": "static", "static_lanes": "0-3",
+              "tombstones": "true", "kafka": "linger.ms=1", "strategy": "skip-locked", "assign": "static", "static_lanes": "0-3",
               "hold": "transaction", "workers": "9", "batch": "11", "batch_bytes": "3M", "lease": "13s", "wake": "poll",
               "poll": "17ms", "retry_base": "19ms", "retry_max": "23s", "idempotency_keep": "29h", "max_attempts": "31",
               "on_failure": "park", "delivery": "at-most-once", "fence": "none", "journal": "j", "retention": "29m", "unordered_delay": "true",
