@@ -4,9 +4,9 @@
  *
  * Either all that is under way is delivered, or from some point on nothing is: librdkafka is told never to give up a
  * single message by itself (message.timeout.ms 0, enable.gapless.guarantee), since those behind it would overtake it.
- * When the cluster does not answer, or the relay wants its messages back, everything is purged at once; what had not
- * been handed to a broker is known not to have arrived, the rest is unknown. After that, as after any failure, the
- * next messages go by a new producer, and only when the last of the old ones has its verdict.
+ * When the cluster does not answer, or the relay wants its messages back, everything is purged at once. What was
+ * under way to a broker is unknown then; what librdkafka calls unsent is not sent, but see settle_unsent. After that, as
+ * after any failure, the next messages go by a new producer, and only when the last of the old ones has its verdict.
  *
  * A request of an old producer that a broker has, and has not answered, may be carried out later than what the new
  * one sends: then the same messages are in the log twice, each time in their order.
@@ -23,10 +23,9 @@
 #include "core/clock.h"
 #include "core/fault.h"
 #include "core/mem.h"
-#include "format/encode.h"
 #include "sink/kafka_doctor.h"
 #include "sink/kafka_position.h"
-#include "sink/kafka_topic.h"
+#include "sink/kafka_record.h"
 #include "sink/kafka_txn.h"
 #include "sink/kafka_verdict.h"
 
@@ -363,43 +362,6 @@ static void end_round(kafka_sink *k)
 
 /* ---- Producing ---- */
 
-static rd_kafka_headers_t *headers_of(const sl_encoded *e)
-{
-    if (!e->header_count)
-        return NULL;
-    rd_kafka_headers_t *h = rd_kafka_headers_new(e->header_count);
-    for (size_t i = 0; i < e->header_count; i++)
-        rd_kafka_header_add(h, e->headers[i].name.p, (ssize_t)e->headers[i].name.n,
-                            e->headers[i].value.p, (ssize_t)e->headers[i].value.n);
-    return h;
-}
-
-static rd_kafka_resp_err_t produce_encoded(kafka_sink *k, sl_kafka_topic *t, int32_t partition,
-                                           sl_msg *m, const sl_encoded *e)
-{
-    rd_kafka_headers_t *headers = headers_of(e);
-    rd_kafka_vu_t vus[8] = {
-        { .vtype = RD_KAFKA_VTYPE_RKT, .u.rkt = t->rkt },
-        { .vtype = RD_KAFKA_VTYPE_PARTITION, .u.i32 = partition },
-        { .vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = { (void *)e->value.p, e->value.n } },
-        { .vtype = RD_KAFKA_VTYPE_KEY, .u.mem = { (void *)m->key.p, m->key.n } },
-        { .vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = m },
-        { .vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY },
-        /* 0: now */
-        { .vtype = RD_KAFKA_VTYPE_TIMESTAMP,
-          .u.i64 = k->conf.created_time ? m->created_us / 1000 : 0 },
-        { .vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = headers },
-    };
-    rd_kafka_error_t *error = rd_kafka_produceva(k->rk, vus, headers ? 8 : 7);
-    if (!error)
-        return RD_KAFKA_RESP_ERR_NO_ERROR;
-    rd_kafka_resp_err_t err = rd_kafka_error_code(error);
-    rd_kafka_error_destroy(error);
-    if (headers)
-        rd_kafka_headers_destroy(headers);
-    return err;
-}
-
 /* A topic that cannot be written to: its messages have their verdict without a try. */
 static bool settle_unready(kafka_sink *k, const sl_kafka_topic *t, sl_msg *m)
 {
@@ -474,7 +436,7 @@ static went produce_to(kafka_sink *k, sl_kafka_topic *t, sl_msg *m)
         settle(k, m, SL_RELEASED, NULL);
         return SETTLED;
     }
-    rd_kafka_resp_err_t err = produce_encoded(k, t, partition, m, &e);
+    rd_kafka_resp_err_t err = sl_kafka_produce(k->rk, &k->conf, t, partition, m, &e);
     if (err)
         return not_produced(k, t, m, err);
     if (k->conf.exact)

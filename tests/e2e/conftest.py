@@ -78,10 +78,24 @@ def sqlitedb(tmp_path):
     return f"sqlite:{tmp_path}/outbox.db"
 
 
+@pytest.fixture
+def litebox(sqlitedb, sluice):
+    """The same with an outbox in it, for what has nothing to do with the database."""
+    sluice.run("init", db=sqlitedb)
+    return sqlitedb
+
+
 @pytest.fixture(params=["postgres", "sqlite"])
 def db(request):
     """The URL of a fresh database, of each kind in turn."""
     return request.getfixturevalue("pgdb" if request.param == "postgres" else "sqlitedb")
+
+
+@pytest.fixture
+def box(sluice, db):
+    """The same with an empty outbox in it."""
+    sluice.run("init", db=db)
+    return db
 
 
 @pytest.fixture(params=STRATEGIES)

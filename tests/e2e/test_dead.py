@@ -21,12 +21,6 @@ UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
 @pytest.fixture
-def box(sluice, db):
-    sluice.run("init", db=db)
-    return db
-
-
-@pytest.fixture
 def dead(sluice, box):
     """Runs `sluice dead ...`."""
     return lambda *args, **kw: sluice.run("dead", *args, db=box, **kw)

@@ -14,12 +14,6 @@ LATER = 3600
 
 
 @pytest.fixture
-def box(sluice, db):
-    sluice.run("init", db=db)
-    return db
-
-
-@pytest.fixture
 def out(tmp_path):
     return str(tmp_path / "out.jsonl")
 
@@ -60,7 +54,7 @@ def test_later_ones_pass(sluice, box, out, ordered):
     push(sluice, box, ("k", 0), ("k", 3 * PATIENCE), ("k", 0), ("other", 0))
     due_at = time.time() + 3 * PATIENCE
     node = sluice.start(*flags(ordered, out, DELAY), db=box)
-    wait_until(lambda: 3 in sent(out), 20, "what stands behind the delayed message")
+    wait_until(lambda: {3, 4} <= set(sent(out)), 20, "what stands behind the delayed message")
     assert time.time() > due_at or sorted(sent(out)) == [1, 3, 4]
     wait_until(lambda: 2 in sent(out), 20, "the delayed message")
     assert time.time() > due_at - 1  # the clock of SQLite counts milliseconds, and a push takes a moment

@@ -34,12 +34,6 @@ def pgbox(server, sluice):
     server.drop_database(url)
 
 
-@pytest.fixture
-def litebox(sqlitedb, sluice):
-    sluice.run("init", db=sqlitedb)
-    return sqlitedb
-
-
 @pytest.fixture(params=["postgres", "sqlite"])
 def box(request):
     return request.getfixturevalue("pgbox" if request.param == "postgres" else "litebox")

@@ -20,12 +20,6 @@ NODE = ["--poll", "20ms", "--workers", 2]
 
 
 @pytest.fixture
-def box(sluice, db):
-    sluice.run("init", db=db)
-    return db
-
-
-@pytest.fixture
 def pgbox(sluice, pgdb):
     sluice.run("init", db=pgdb)
     return pgdb

@@ -39,28 +39,15 @@ def count(db):
     return query(db, "SELECT count(*) FROM outbox")[0][0]
 
 
-@pytest.fixture
-def outbox(db, sluice):
-    sluice.run("init", db=db)
-    return db
-
-
-@pytest.fixture
-def litebox(sqlitedb, sluice):
-    """For what has nothing to do with the database."""
-    sluice.run("init", db=sqlitedb)
-    return sqlitedb
-
-
-def test_a_record(outbox, sluice, kafka):
+def test_a_record(box, sluice, kafka):
     """Key, value and headers; the partition is the one that Java's clients choose, whose own tests say what murmur2
     of `foobar` is."""
     assert murmur2(b"foobar") == -790332482 & 0xffffffff
     topic = kafka.new_topic(partitions=12)
     keys = [f"order:{i}" for i in range(100)]
-    push(sluice, outbox, [{"topic": topic, "key": k, "type": "paid", "headers": {"tenant": "acme"}, "payload": {"k": k}}
+    push(sluice, box, [{"topic": topic, "key": k, "type": "paid", "headers": {"tenant": "acme"}, "payload": {"k": k}}
                           for k in keys])
-    sluice.run("run", "--sink", f"kafka://{kafka.bootstrap()}", "--drain", db=outbox)
+    sluice.run("run", "--sink", f"kafka://{kafka.bootstrap()}", "--drain", db=box)
     records = kafka.read(topic)
     assert sorted(r.key.decode() for r in records) == sorted(keys)
     for r in records:
@@ -71,13 +58,13 @@ def test_a_record(outbox, sluice, kafka):
         assert r.partition == (murmur2(r.key) & 0x7fffffff) % 12
 
 
-def test_order_and_no_duplicates(outbox, sluice, kafka):
+def test_order_and_no_duplicates(box, sluice, kafka):
     """Two nodes at once: all of it, once, and each key by id in one partition."""
     topic = kafka.new_topic(partitions=3)
-    push(sluice, outbox, some(topic, 3000))
-    nodes = [sluice.start("run", "--sink", f"kafka://{kafka.bootstrap()}", "--batch", "100", db=outbox)
+    push(sluice, box, some(topic, 3000))
+    nodes = [sluice.start("run", "--sink", f"kafka://{kafka.bootstrap()}", "--batch", "100", db=box)
              for _ in range(2)]
-    wait_until(lambda: count(outbox) == 0, 60, "all is delivered")
+    wait_until(lambda: count(box) == 0, 60, "all is delivered")
     for node in nodes:
         node.term()
         node.wait(status=0)
@@ -138,14 +125,14 @@ def test_a_topic_that_comes_late(litebox, sluice, real_kafka):
     assert ids(real_kafka.read(late)) == list(range(1, 21))
 
 
-def test_one_that_is_too_large(outbox, sluice, real_kafka):
+def test_one_that_is_too_large(box, sluice, real_kafka):
     """The topic takes less than the client would send: only the one at fault is a dead letter."""
     topic = real_kafka.new_topic(configs={"max.message.bytes": "10000"})
     lines = some(topic)
     lines[100]["payload"] = "x" * 20000
-    push(sluice, outbox, lines)
-    sluice.run("run", "--sink", f"kafka://{real_kafka.bootstrap()}", "--on-failure", "skip", "--drain", db=outbox)
-    assert query(outbox, "SELECT id, last_error FROM outbox_dead") == [(101, "Kafka: Broker: Message size too large")]
+    push(sluice, box, lines)
+    sluice.run("run", "--sink", f"kafka://{real_kafka.bootstrap()}", "--on-failure", "skip", "--drain", db=box)
+    assert query(box, "SELECT id, last_error FROM outbox_dead") == [(101, "Kafka: Broker: Message size too large")]
     got = ids(real_kafka.read(topic))
     assert sorted(got) == [i for i in range(1, OTHER + 1) if i != 101]
 

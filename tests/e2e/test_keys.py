@@ -21,12 +21,6 @@ EMPTY, ROOM = 16 << 20, 64 << 10
 
 
 @pytest.fixture
-def box(sluice, db):
-    sluice.run("init", db=db)
-    return db
-
-
-@pytest.fixture
 def keys(sluice, box):
     """Runs `sluice keys ...`."""
     return lambda *args, **kw: sluice.run("keys", *args, db=box, **kw)
@@ -377,7 +371,8 @@ def test_not_while_it_is_in_flight(sluice, keys, box, out, start, ordered, recor
             waits.wait(status=1)
             assert re.search(rf"message {first} is (gone|not the first)", waits.stderr())
     wait_until(lambda: delivered(out, "a") == [1, 2], 20, "what was in flight")
-    assert dead(box) == [] and query(box, "SELECT count(*) FROM outbox") == [(0,)]
+    wait_until(lambda: query(box, "SELECT count(*) FROM outbox") == [(0,)], 20, "both settled")
+    assert dead(box) == []
     wait_until(lambda: states(keys) == ({"a": "parked"} if parked else {}), 20, "the state of the key")
 
 

@@ -20,12 +20,6 @@ BATCH = 20
 
 
 @pytest.fixture
-def box(sluice, db):
-    sluice.run("init", db=db)
-    return db
-
-
-@pytest.fixture
 def out(sluice):
     return os.path.join(sluice.cwd, "out.jsonl")
 

@@ -17,12 +17,6 @@ BATCH = 20
 
 
 @pytest.fixture
-def box(sluice, db):
-    sluice.run("init", db=db)
-    return db
-
-
-@pytest.fixture
 def out(tmp_path):
     return str(tmp_path / "out.jsonl")
 

@@ -12,12 +12,6 @@ from conftest import claims_ended
 from harness import PATIENCE, all_stopped, is_postgres, query, scaled, wait_until
 
 
-@pytest.fixture
-def box(sluice, db):
-    sluice.run("init", db=db)
-    return db
-
-
 @pytest.fixture(params=["guard", "skip-locked"])
 def strategy(request, sluice):
     """Both that a pull can have; guard without saying so."""

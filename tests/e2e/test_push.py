@@ -8,13 +8,6 @@ import pytest
 from harness import Sluice, is_postgres, query
 
 
-@pytest.fixture
-def box(sluice, db):
-    """An empty outbox."""
-    sluice.run("init", db=db)
-    return db
-
-
 @pytest.fixture(scope="module")
 def lite(tmp_path_factory):
     """One for all that is refused: it stays empty."""

@@ -14,12 +14,6 @@ MEMBERS = {"table", "messages", "keys", "keyless", "missing", "resent", "purged"
 
 
 @pytest.fixture
-def box(sluice, db):
-    sluice.run("init", db=db)
-    return db
-
-
-@pytest.fixture
 def resend(sluice, box):
     """Runs `sluice resend ...`."""
     return lambda *args, **kw: sluice.run("resend", *args, db=box, **kw)

@@ -2,16 +2,8 @@
 tests/contract/test_claims_kept.c."""
 import json
 
-import pytest
-
 from checker import check, commit, read_sink
 from harness import Gate, is_postgres, query, scaled, wait_until
-
-
-@pytest.fixture
-def box(sluice, db):
-    sluice.run("init", db=db)
-    return db
 
 
 def count(url, table="outbox_sent", where="true"):

@@ -14,12 +14,6 @@ LIMIT = 1 << 24  # bytes of a file, where a test wants a sink that takes no mess
 
 
 @pytest.fixture
-def box(sluice, db):
-    sluice.run("init", db=db)
-    return db
-
-
-@pytest.fixture
 def conf(tmp_path):
     """Writes sluice.yaml: the top level, and routes; returns its path."""
     def write(*routes, **top):
@@ -249,8 +243,8 @@ def test_each_route_has_its_policy(sluice, box, conf, place, ordered):
     node = start_limited(sluice, "run", "-c", path, db=box)
     wait_until(lambda: sorted(ids(place("good"))) == [every[1], every[4]] and parked(box) == ["p"], 10, "all is decided")
     assert query(box, "SELECT id, attempts FROM outbox_dead") == [(every[0], 2)]
-    assert query(box, "SELECT id, coalesce(attempts, 0) FROM outbox ORDER BY id") == [(every[2], 3), (every[3], 0)]
     stop(node)
+    assert query(box, "SELECT id, coalesce(attempts, 0) FROM outbox ORDER BY id") == [(every[2], 3), (every[3], 0)]
 
 
 @pytest.mark.parametrize("strategy", ["lanes", "guard", "advisory", "skip-locked"])

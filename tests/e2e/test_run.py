@@ -16,12 +16,6 @@ from servers import SilentServer
 
 
 @pytest.fixture
-def box(sluice, db):
-    sluice.run("init", db=db)
-    return db
-
-
-@pytest.fixture
 def out(tmp_path):
     return str(tmp_path / "out.jsonl")
 

@@ -14,12 +14,6 @@ SOON = 5  # seconds; a poll would take ten times as long
 STRATEGIES = ["lanes", "guard", "advisory", "skip-locked"]
 
 
-@pytest.fixture
-def box(sluice, db):
-    sluice.run("init", db=db)
-    return db
-
-
 def start(sluice, box, out, *flags):
     node = sluice.start("run", "--wake", "notify", "--poll", "60s", "--sink", f"file:{out}", *flags, db=box)
     node.wait_log("node started")

@@ -17,12 +17,6 @@ NODE = {"node", "session", "strategy", "assign", "workers", "lanes", "age_second
 FUTURE, PAST = "2999-01-01 00:00:00.000", "2000-01-01 00:00:00.000"
 
 
-@pytest.fixture
-def box(sluice, db):
-    sluice.run("init", db=db)
-    return db
-
-
 def workers(sluice, db):
     """The object of --json, whose shape never changes."""
     got = json.loads(sluice.run("workers", "--json", db=db).stdout)

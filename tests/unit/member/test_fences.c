@@ -1,44 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "member/fences.h"
 
-#include "core/clock.h"
 #include "member/nodes.h"
-#include "support/testdb.h"
+#include "unit/member/registry.h"
 
-enum { LANES = 8 };
-
-static const char *dialect;
-static testdb t;
-static sl_db *db;
 static sl_fence_jobs jobs;
-static sl_err err;
-
-static int setup(void **state)
-{
-    (void)state;
-    sl_schema_done done;
-    err = (sl_err){ 0 };
-    testdb_make(&t, dialect, NULL);
-    t.names.lanes = LANES;
-    if (sl_schema_init(t.eye, &t.names, &done, &err) != SL_OK)
-        fail_msg("%s", err.text);
-    db = testdb_open(&t);
-    return 0;
-}
 
 static int teardown(void **state)
 {
     (void)state;
     sl_fence_jobs_fini(&jobs);
-    sl_db_close(db);
-    testdb_drop(&t);
+    drop_registry();
     return 0;
-}
-
-static void must(sl_rc rc)
-{
-    if (rc != SL_OK)
-        fail_msg("%s: %s", sl_rc_name(rc), err.text);
 }
 
 /* A node that sends to so many places. */

@@ -1,43 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "member/nodes.h"
 
-#include "core/clock.h"
-#include "support/testdb.h"
+#include "unit/member/registry.h"
 
-enum { LANES = 8 };
-
-static const char *dialect;
-static testdb t;
-static sl_db *db;
 static sl_node_list list;
-static sl_err err;
-
-static int setup(void **state)
-{
-    (void)state;
-    sl_schema_done done;
-    err = (sl_err){ 0 };
-    testdb_make(&t, dialect, NULL);
-    t.names.lanes = LANES;
-    if (sl_schema_init(t.eye, &t.names, &done, &err) != SL_OK)
-        fail_msg("%s", err.text);
-    db = testdb_open(&t);
-    return 0;
-}
 
 static int teardown(void **state)
 {
     (void)state;
     sl_node_list_fini(&list);
-    sl_db_close(db);
-    testdb_drop(&t);
+    drop_registry();
     return 0;
-}
-
-static void must(sl_rc rc)
-{
-    if (rc != SL_OK)
-        fail_msg("%s: %s", sl_rc_name(rc), err.text);
 }
 
 static sl_rc join_as(int64_t session, const char *node, const char *strategy)
