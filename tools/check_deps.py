@@ -22,14 +22,15 @@ BELOW = {
     "lib": ["relay", "claim", "member", "sink", "db", "format", "journal", "core"],
     "node": ["lib", "relay", "claim", "member", "sink", "db", "format", "journal", "core"],
     "web": ["lib", "relay", "claim", "member", "sink", "db", "format", "journal", "core"],
-    "cli": ["node", "lib", "relay", "claim", "member", "sink", "db", "format", "journal", "core"],
+    "bench": ["lib", "claim", "sink", "db", "core"],
+    "cli": ["bench", "node", "lib", "relay", "claim", "member", "sink", "db", "format", "journal", "core"],
 }
 
 # Library headers and the only files or folders (with a slash at the end) that may include them.
 LIBRARIES = {
-    "libpq-fe.h": ["db/postgres.c", "db/pg_conn.c"],
+    "libpq-fe.h": ["db/postgres.c", "db/pg_conn.c", "bench/bare_pg.h"],
     "librdkafka/rdkafka.h": ["sink/kafka_conf.h", "sink/kafka_put.h", "sink/kafka_verdict.h"],
-    "sqlite3.h": ["db/sqlite.c"],
+    "sqlite3.h": ["db/sqlite.c", "bench/ceiling_sqlite.c"],
     "jansson.h": ["cli/"],
     "yaml.h": ["lib/yaml_nodes.h"],
     "envelope.pb-c.h": ["format/proto.c"],

@@ -7,8 +7,9 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+LIBPQ = subprocess.run(["pkg-config", "--cflags", "libpq"], stdout=subprocess.PIPE, text=True).stdout.split()
 COMMAND = ["gcc", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only",
-           "-Iinclude", "-Isrc", "-Itests", "-x", "c", "-"]
+           "-Iinclude", "-Isrc", "-Itests", *LIBPQ, "-x", "c", "-"]
 
 
 def compiles(header):

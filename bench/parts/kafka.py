@@ -1,5 +1,6 @@
 """Into Kafka: against kcat with the same bytes from memory, and against what the database alone allows."""
 import collections
+import json
 import os
 import re
 import subprocess
@@ -8,15 +9,15 @@ import time
 
 from .figures import bound_text, least, markdown, say, share, spread, whole
 from .program import Meter, Way, Wrong, command, drain, environment
-from .tables import KEYS, PAD, ROOT, PostgresTable
+from .tables import KEYS, PAD, PostgresTable
 
 import kafka  # noqa: E402  (tests/support, whose folder tables.py has added)
 
 NAME = "kafka"
 PARTITIONS = 12
 WHAT = f"""PostgreSQL into a local Kafka broker, {PARTITIONS} partitions, 200-byte payloads: messages per second. kcat: the same keys and
-payloads from a file in memory, idempotent, by one producer, its start-up included. ceiling: the database alone, as in part
-ceilings (pg-lanes-1). of the lower: sluice as a share of the slower of the two in the same round. The broker, the database, the
+payloads from a file in memory, idempotent, by one producer, its start-up included. ceiling: the database alone, as `sluice bench
+drain` has it for one worker with lanes. of the lower: sluice as a share of the slower of the two in the same round. The broker, the database, the
 program and kcat share the machine's processors. processor: its seconds for a million messages, of program and database;
 and of the broker. What arrived is read back and checked: all, once, each key in order."""
 
@@ -57,10 +58,9 @@ def measure_kcat(broker, path, rows):
 
 
 def measure_ceiling(options, table):
-    table.fill(options.rows)
-    out = command([os.path.join(options.programs, "ceiling_lanes"), "--sql", os.path.join(ROOT, "bench", "sql"), "--batch",
-                   str(options.batch), "--connections", "1", table.ceiling_arg])
-    return float(re.search(r"seconds=([\d.]+)", out).group(1))
+    data = json.loads(command([options.sluice, "bench", "drain", "--db", table.url, "--strategy", "lanes", "--workers", "1",
+                               "--rounds", "1", "--rows", str(options.rows), "--batch", str(options.batch), "--json"]))
+    return options.rows / data["rows"][0]["compared_with"]
 
 
 def ticks_of(pid):
@@ -82,13 +82,13 @@ def measure_sluice(options, s, table, broker):
 
 def run_scenario(options, s, table, broker, path):
     rounds = []
-    for i in range(options.claim_rounds):
+    for i in range(options.rounds):
         kcat = options.rows / measure_kcat(broker, path, options.rows)
         ceiling = options.rows / measure_ceiling(options, table)
         run, used, broker_used = measure_sluice(options, s, table, broker)
         rounds.append({"kcat": kcat, "ceiling": ceiling, "sluice": options.rows / run.seconds,
                        "processor": used * 1e6 / options.rows, "broker": broker_used * 1e6 / options.rows})
-        say(f"{s.name} {i + 1}/{options.claim_rounds}: kcat {kcat:,.0f}/s, ceiling {ceiling:,.0f}/s, "
+        say(f"{s.name} {i + 1}/{options.rounds}: kcat {kcat:,.0f}/s, ceiling {ceiling:,.0f}/s, "
             f"sluice {rounds[-1]['sluice']:,.0f}/s")
     of_lower = spread([r["sluice"] / min(r["kcat"], r["ceiling"]) for r in rounds])
     return {"part": NAME, "scenario": s.name, "rows": options.rows, "rounds": rounds,

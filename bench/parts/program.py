@@ -1,5 +1,4 @@
-"""Running sluice and the ceilings, and the two clocks: a whole drain by the lines of its log, and any
-stretch of a run by what bench/tap.c notes."""
+"""Running sluice: a drain by the lines of its log, and a node beside other work."""
 import collections
 import datetime
 import glob
@@ -7,11 +6,13 @@ import json
 import os
 import resource
 import signal
+import struct
 import subprocess
 import tempfile
 import time
 
 RUN_LIMIT_SECONDS = 900
+TAP, TAP_MAGIC = struct.Struct("<6q"), 0x7461702e736c7531
 
 # Without and with starting and connecting; and the processor time of both, server and client.
 Run = collections.namedtuple("Run", "seconds whole_seconds processor_seconds")
@@ -42,17 +43,6 @@ def command(argv):
     if done.returncode:
         raise Wrong(f"{' '.join(argv)} ended with status {done.returncode}\n{done.stdout}")
     return done.stdout
-
-
-def has_way(options, way, url):
-    """Whether the program has this strategy for this database, which is empty. A program that knows it
-    and fails is another matter."""
-    argv = [options.sluice, "run", "--db", url, "--sink", "null:", *way.args, "--workers", "1", "--drain"]
-    done = subprocess.run(argv, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=RUN_LIMIT_SECONDS)
-    if done.returncode and "strategy" not in done.stderr:
-        raise Wrong(f"{' '.join(argv)} ended with status {done.returncode}\n{done.stderr}")
-    return done.returncode == 0
 
 
 # -- processor time --------------------------------------------------------------------------------
@@ -126,75 +116,33 @@ def drain(options, table, way, sink, workers, rows):
     return Run(max(log_time(end) - log_time(log_line(log, "node started")), 0.001), whole, used)
 
 
-# -- by the tap ------------------------------------------------------------------------------------
+# -- beside other work -----------------------------------------------------------------------------
 
 class Node:
-    """A `sluice run` into null: whose batches are noted as they come. Paused and resumed, so that a
-    table can be filled under it."""
+    """A `sluice run` into null: that goes on until it is stopped. What it delivers is counted (src/sink/tap.h)."""
 
     def __init__(self, options, table, way, workers=1):
-        self.dir = tempfile.TemporaryDirectory(prefix="sluice-bench-")
-        self.tap = os.path.join(self.dir.name, "tap")
-        self.log = open(os.path.join(self.dir.name, "log"), "w+")
-        self.limit = options.limit
-        self.events = []  # (seconds, messages so far)
-        self._read = 0
-        open(self.tap, "w").close()
-        # ASan wants to come before what is preloaded; here it need not.
-        asan = "verify_asan_link_order=0:" + os.environ.get("ASAN_OPTIONS", "")
-        env = {**environment(), "LD_PRELOAD": options.tap, "BENCH_TAP": self.tap, "ASAN_OPTIONS": asan}
+        self.log = tempfile.TemporaryFile("w+")
+        self.tap = tempfile.NamedTemporaryFile(prefix="sluice-bench-")
+        self.tap.write(TAP.pack(TAP_MAGIC, 0, 0, 0, 0, 0))  # of no message in particular: all are strangers
+        self.tap.flush()
         self.process = subprocess.Popen(
             [options.sluice, "run", "--db", table.url, "--sink", "null:", *way.args, "--workers", str(workers),
              "--batch", str(options.batch), "--poll", "20ms", "--log-format", "json"],
-            env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.log)
-
-    def look(self):
-        if self.process.poll() is not None:
-            raise Wrong(f"sluice ended with status {self.process.returncode}\n{self.log_text()}")
-        with open(self.tap, encoding="ascii") as f:
-            f.seek(self._read)
-            text = f.read()
-        text = text[:text.rfind("\n") + 1]
-        self._read += len(text)
-        for line in text.splitlines():
-            ns, rows = map(int, line.split())
-            self.events.append((ns / 1e9, self.taken + rows))
+            env={**environment(), "SLUICE_TAP": self.tap.name}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=self.log)
 
     @property
     def taken(self):
-        """What came so far, as of the last look."""
-        return self.events[-1][1] if self.events else 0
-
-    def wait_taken(self, messages):
-        """Until it has taken that many messages in all. False if that takes too long."""
-        end = time.monotonic() + self.limit
-        while self.taken < messages and time.monotonic() < end:
-            time.sleep(0.01)
-            self.look()
-        return self.taken >= messages
-
-    def stretch(self, first, last):
-        """(messages, seconds) between the batch that reached `first` messages and the one that reached
-        `last`: what was delivered and settled meanwhile, and the time that all of it took."""
-        inside = [e for e in self.events if e[1] > first]
-        inside = inside[:next((i + 1 for i, e in enumerate(inside) if e[1] >= last), len(inside))]
-        if len(inside) < 3:
-            raise Wrong(f"too few batches between {first} and {last} messages: {len(inside)}")
-        return inside[-1][1] - inside[0][1], inside[-1][0] - inside[0][0]
-
-    def pause(self):
-        self.process.send_signal(signal.SIGSTOP)
-
-    def resume(self):
-        self.process.send_signal(signal.SIGCONT)
+        self.tap.seek(0)
+        return TAP.unpack(self.tap.read(TAP.size))[5]
 
     def log_text(self):
-        with open(self.log.name, encoding="utf-8") as f:
-            return f.read()
+        self.log.seek(0)
+        return self.log.read()
 
     def stop(self):
         """Ends it, and returns how many messages it sent."""
-        self.resume()
         self.process.send_signal(signal.SIGTERM)
         status = self.process.wait(60)
         if status:
@@ -211,4 +159,4 @@ class Node:
             self.process.kill()
             self.process.wait()
         self.log.close()
-        self.dir.cleanup()
+        self.tap.close()

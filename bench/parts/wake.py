@@ -123,11 +123,11 @@ def woken(options, table, path):
 
 def latency(options, table):
     rounds = []
-    for i in range(options.claim_rounds):
+    for i in range(options.rounds):
         with tempfile.TemporaryDirectory() as folder:
             got = {name: percentiles(run(options, table, os.path.join(folder, name)))
                    for name, run in (("bare", bare), ("woken", woken))}
-        say(f"wake-latency {i + 1}/{options.claim_rounds}: "
+        say(f"wake-latency {i + 1}/{options.rounds}: "
             + ", ".join(f"{name} p50 {p['p50']:.2f} ms, p99 {p['p99']:.2f} ms" for name, p in got.items()))
         rounds.append(got)
     results = []
@@ -166,13 +166,13 @@ def insert_rate(options, table, flags):
 
 def producers(options, table):
     rounds = []
-    for i in range(options.claim_rounds):
+    for i in range(options.rounds):
         with_trigger = insert_rate(options, table, ("--wake", "notify"))
         table.server.sql("ALTER TABLE outbox DISABLE TRIGGER outbox_tr_wake")
         without = insert_rate(options, table, ("--wake", "poll"))
         table.server.sql("ALTER TABLE outbox ENABLE TRIGGER outbox_tr_wake")
         rounds.append({"without": without, "with": with_trigger})
-        say(f"wake-producers {i + 1}/{options.claim_rounds}: {without:,.0f}/s without, {with_trigger:,.0f}/s with the trigger")
+        say(f"wake-producers {i + 1}/{options.rounds}: {without:,.0f}/s without, {with_trigger:,.0f}/s with the trigger")
     ratio = statistics.median(r["with"] / r["without"] for r in rounds)
     return [{"part": NAME, "scenario": "wake-producers",
              "without": f"{statistics.median(r['without'] for r in rounds):,.0f}/s",

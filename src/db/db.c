@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "db/db.h"
 
+#include <stdatomic.h>
+
 const sl_db_ops *sl_db_named(const char *name)
 {
     for (const sl_db_ops *const *d = sl_db_all; *d; d++)
@@ -62,6 +64,18 @@ const sl_script *sl_script_named(const char *dialect, const char *name)
         if (!strcmp(sl_scripts[i].name, name) && !strcmp(sl_scripts[i].dialect, dialect))
             return &sl_scripts[i];
     return NULL;
+}
+
+static _Atomic uint64_t statements;
+
+uint64_t sl_db_statements(void)
+{
+    return statements;
+}
+
+void sl_db_count(size_t n)
+{
+    atomic_fetch_add_explicit(&statements, n, memory_order_relaxed);
 }
 
 sl_rc sl_db_run1(sl_db *db, const char *stmt, const sl_val *in, sl_row_fn row, void *ctx,

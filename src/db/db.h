@@ -166,6 +166,10 @@ SL_CHECK sl_rc sl_db_find(const sl_db_ops **out, const char *url, sl_err *err);
 SL_CHECK sl_rc sl_db_open(sl_db **out, const sl_dsn *dsn, sl_err *err);
 void sl_db_close(sl_db *db);
 
+/* Statements that this process has run, on all its connections, BEGIN and COMMIT included. */
+uint64_t sl_db_statements(void);
+void sl_db_count(size_t statements); /* for drivers */
+
 /* A statement of this connection's dialect; asserts that it exists. */
 const sl_stmt *sl_db_stmt(const sl_db *db, const char *name);
 const sl_script *sl_script_named(const char *dialect, const char *name); /* or NULL */

@@ -254,6 +254,7 @@ static sl_rc run_params(pg_db *p, sl_call *c, sl_err *err)
 static sl_rc pg_run(sl_db *db, sl_call *calls, size_t count, sl_err *err)
 {
     pg_db *p = pg_of(db);
+    sl_db_count(count);
     if (!p->adopted) {
         sl_rc rc = run_pipeline(p, calls, count, err);
         if (rc != SL_OK)

@@ -225,6 +225,7 @@ static sl_rc run_framed(lite_db *l, sl_call *calls, size_t count, sl_err *err)
 static sl_rc lite_run(sl_db *db, sl_call *calls, size_t count, sl_err *err)
 {
     lite_db *l = lite_of(db);
+    sl_db_count(count);
     if (l->adopted)
         return run_framed(l, calls, count, err);
     for (size_t i = 0; i < count; i++) {

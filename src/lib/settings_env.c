@@ -46,11 +46,11 @@ static bool is_platform(const char *var, size_t n)
            memmem(var, n, "_SERVICE_", 9);
 }
 
-/* Read by the program itself, or by the fault points of a test build. */
+/* Read by the program itself, by a node of sluice bench, or by the fault points of a test build. */
 static bool is_not_a_setting(const char *var, size_t n)
 {
     return (n == 6 && memcmp(var, "CONFIG", n) == 0) ||
-           (n == 5 && memcmp(var, "FAULT", n) == 0) ||
+           (n == 5 && memcmp(var, "FAULT", n) == 0) || (n == 3 && memcmp(var, "TAP", n) == 0) ||
            (n == 6 && memcmp(var, "RECORD", n) == 0);
 }
 

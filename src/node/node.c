@@ -2,6 +2,7 @@
 #include "node/node.h"
 
 #include "core/mem.h"
+#include "db/db.h"
 #include "lib/crew.h"
 #include "lib/settings_routes.h"
 #include "sink/sink.h"
@@ -182,15 +183,16 @@ static void log_start(const node *n)
 static void log_end(const node *n)
 {
     sl_counts c;
-    char sent[24], retried[24], dead[24], unknown[24], lost[24];
+    char sent[24], retried[24], dead[24], unknown[24], lost[24], statements[24];
     sl_crew_counts(n->crew, &c);
     snprintf(sent, sizeof sent, "%llu", (unsigned long long)c.sent);
     snprintf(retried, sizeof retried, "%llu", (unsigned long long)c.retried);
     snprintf(dead, sizeof dead, "%llu", (unsigned long long)c.dead);
     snprintf(unknown, sizeof unknown, "%llu", (unsigned long long)c.unknown);
     snprintf(lost, sizeof lost, "%llu", (unsigned long long)c.lost);
+    snprintf(statements, sizeof statements, "%llu", (unsigned long long)sl_db_statements());
     sl_log_line(n->log, SL_LOG_INFO, "workers ended", "sent", sent, "retried", retried, "dead",
-                dead, "unknown", unknown, "lost_leases", lost, NULL);
+                dead, "unknown", unknown, "lost_leases", lost, "statements", statements, NULL);
 }
 
 /* A signal during the rehearsal ends it: TERM and INT the node with it, HUP begins it anew. */

@@ -4,6 +4,7 @@
 #include "core/buf.h"
 #include "core/mem.h"
 #include "core/opt.h"
+#include "sink/tap.h"
 
 #include <strings.h>
 
@@ -56,6 +57,9 @@ sl_rc sl_sink_find(const sl_sink_ops **out, const char *url, sl_err *err)
 sl_rc sl_sink_open(sl_sink **out, const sl_sink_conf *conf, sl_err *err)
 {
     const sl_sink_ops *ops;
+    const char *tap = getenv(SL_TAP_ENV);
     sl_rc rc = sl_sink_find(&ops, conf->url ? conf->url : "", err);
-    return rc == SL_OK ? ops->open(out, conf, err) : rc;
+    if (rc == SL_OK)
+        rc = ops->open(out, conf, err);
+    return rc == SL_OK && tap && *tap ? sl_tap_wrap(out, tap, err) : rc;
 }

@@ -1,0 +1,3 @@
+-- in:  none
+-- out: none
+BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;

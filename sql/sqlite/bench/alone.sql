@@ -1,0 +1,4 @@
+-- The file is ours alone.
+-- in:  none
+-- out: alone bool, foreign_schema bool
+SELECT 1, 0;

@@ -1,0 +1,2 @@
+-- What is in the log goes to its place.
+PRAGMA wal_checkpoint(TRUNCATE);

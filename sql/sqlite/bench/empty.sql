@@ -1,0 +1,4 @@
+-- As if it were new.
+-- in:  none
+-- out: none
+DELETE FROM sluice_outbox;

@@ -1,0 +1,4 @@
+-- A table that lay still for a while: bench/checkpoint is enough.
+-- in:  none
+-- out: none
+PRAGMA shrink_memory;

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a claim costs when much waits, when much is blocked, and beside an old snapshot: the rate of a running node in that
+ * state against the rate of the same node without it. Only stretches of a run count, from the first delivery on: no
+ * starting, no connecting, no waiting. Messages are added while the node is paused; the last fifth of them, where batches
+ * are no longer full, is not counted.
+ */
+#include "bench/scenes.h"
+#include "core/clock.h"
+
+enum { STRETCH = 100000, SMALL = 10000, SMALL_SHARE = 10, BLOCKED_KEYS = 20, BEFORE = 5 };
+#define LARGEST INT64_C(10000000)
+#define ASIDE_NS (120 * SL_SEC)
+
+static sl_team team_of(sl_bench *b)
+{
+    int64_t workers = sl_settings_given(b->settings, "workers") ? b->settings->workers : 1;
+    return (sl_team){ .bench = b,
+                      .fill = sl_bench_fill(b, 0),
+                      .plan = { .strategy = sl_bench_strategy(b), .workers = workers } };
+}
+
+static int64_t stretch_of(const sl_bench *b)
+{
+    return b->wish.rows ? b->wish.rows : STRETCH;
+}
+
+/* The costs of the whole life of the node, for each message that it delivered. */
+static sl_rc finish(sl_team *t, sl_bench_row *row, sl_err *err)
+{
+    sl_rc rc = sl_team_stop(t, err);
+    if (rc == SL_OK)
+        rc = sl_team_costs(t, sl_watched_count(&t->watched), row, err);
+    return rc;
+}
+
+static void tell(sl_bench *b, sl_bench_row *row, double rate, double with_which)
+{
+    row->rate = rate;
+    row->other = with_which;
+    row->ratio = rate / with_which;
+    b->row(b->ctx, row);
+}
+
+/* ---- backlog ---- */
+
+/* Ten times a few. */
+static sl_rc feed_small(sl_bench *b, int64_t few, double *rate, sl_bench_row *row, sl_err *err)
+{
+    enum { TIMES = 10 };
+    sl_team t = team_of(b);
+    double sum = 0;
+    sl_rc rc = sl_box_empty(&b->box, err);
+    if (rc == SL_OK)
+        rc = sl_team_start(&t, (TIMES + 1) * few, err);
+    if (rc == SL_OK)
+        rc = sl_team_feed(&t, few, 0, NULL, err); /* it has just begun, and has no plans yet */
+    for (int i = 0; rc == SL_OK && i < TIMES; i++) {
+        double one = 1;
+        rc = sl_team_feed(&t, few, 0, &one, err);
+        sum += 1 / one;
+    }
+    *rate = TIMES / sum;
+    row->messages = few;
+    if (rc == SL_OK)
+        rc = finish(&t, row, err);
+    sl_team_fini(&t);
+    return rc;
+}
+
+/* The first of many. A node that is paused as long as such a table takes to fill would lose its lanes: it starts when it
+ * is full. */
+static sl_rc begin_large(sl_bench *b, int64_t waiting, double *rate, sl_bench_row *row,
+                         sl_err *err)
+{
+    sl_team t = team_of(b);
+    t.fill.rows = waiting;
+    int64_t first = b->box.last_id + 1;
+    int64_t most = 2 * (int64_t)STRETCH;
+    int64_t counted = waiting < most ? waiting : most;
+    sl_rc rc = sl_bench_prepare(b, &t.fill, err);
+    if (rc == SL_OK)
+        rc = sl_team_start(&t, 0, err);
+    if (rc == SL_OK)
+        rc = sl_team_wait(&t, counted, err);
+    if (rc == SL_OK)
+        rc = finish(&t, row, err);
+    if (rc == SL_OK)
+        rc = sl_watched_check(&t.watched, &t.fill, first, b->box.last_id, false,
+                              sl_bench_is_ordered(t.plan.strategy), err);
+    if (rc == SL_OK)
+        *rate = sl_watched_rate(&t.watched, first, b->box.last_id,
+                                0.8 * (double)counted / (double)waiting, NULL, NULL);
+    row->messages = waiting;
+    sl_team_fini(&t);
+    return rc;
+}
+
+static sl_rc run_backlog(sl_bench *b, sl_err *err)
+{
+    double small = 1, rate = 1;
+    int64_t largest = b->wish.rows ? b->wish.rows : LARGEST;
+    int64_t few = largest < SMALL_SHARE * (int64_t)SMALL ? largest / SMALL_SHARE : SMALL;
+    sl_bench_row row = sl_bench_row_of("%lld waiting", (long long)few);
+    b->say(b->ctx, row.name);
+    sl_rc rc = feed_small(b, few, &small, &row, err);
+    if (rc == SL_OK)
+        tell(b, &row, small, small);
+    for (int64_t waiting = SMALL_SHARE * few; rc == SL_OK && waiting <= largest;
+         waiting *= 10) {
+        row = sl_bench_row_of("%lld waiting", (long long)waiting);
+        b->say(b->ctx, row.name);
+        rc = begin_large(b, waiting, &rate, &row, err);
+        if (rc == SL_OK)
+            tell(b, &row, rate, small);
+    }
+    return rc;
+}
+
+const sl_scene sl_scene_backlog = {
+    .name = "backlog",
+    .what = "the rate while 10 thousand to 10 million messages wait",
+    .other = "few wait",
+    .run = run_backlog,
+};
+
+/* ---- blocked ---- */
+
+/* Until the node has set aside what is blocked, or has stopped to. */
+static sl_rc wait_aside(sl_team *t, int64_t blocked, sl_err *err)
+{
+    sl_box_left left = { 0 };
+    int64_t until_ns = sl_now_ns() + ASIDE_NS;
+    sl_rc rc = SL_OK;
+    for (int64_t before = -1; rc == SL_OK && sl_now_ns() < until_ns;) {
+        rc = sl_box_left_of(&t->bench->box, &left, err);
+        if (left.held >= blocked + BLOCKED_KEYS || (before > 0 && before == left.held))
+            break;
+        before = left.held;
+        if (rc == SL_OK)
+            rc = sl_team_watch(t, 2 * SL_SEC, err);
+    }
+    return rc;
+}
+
+static sl_rc add_blocked(sl_bench *b, sl_err *err)
+{
+    sl_rc rc = sl_box_block(&b->box, BLOCKED_KEYS, "blocked:", err);
+    return rc == SL_OK ? sl_box_fill(&b->box,
+                                     &(sl_fill){ .rows = stretch_of(b),
+                                                 .keys = BLOCKED_KEYS,
+                                                 .bytes = 200,
+                                                 .prefix = "blocked:" },
+                                     NULL, NULL, err)
+                       : rc;
+}
+
+static sl_rc blocked(sl_bench *b, bool with, double *rate, sl_bench_row *row, sl_err *err)
+{
+    sl_team t = team_of(b);
+    int64_t rows = stretch_of(b);
+    sl_rc rc = sl_box_empty(&b->box, err);
+    if (rc == SL_OK && with)
+        rc = add_blocked(b, err);
+    if (rc == SL_OK)
+        rc = sl_team_start(&t, 2 * rows, err);
+    if (rc == SL_OK && with)
+        rc = wait_aside(&t, rows, err);
+    for (int i = 0; rc == SL_OK && i < 2; i++) /* the second counts */
+        rc = sl_team_feed(&t, rows, with ? rows + BLOCKED_KEYS : 0, rate, err);
+    row->messages = rows;
+    if (rc == SL_OK)
+        rc = finish(&t, row, err);
+    sl_team_fini(&t);
+    return rc;
+}
+
+static sl_rc run_blocked(sl_bench *b, sl_err *err)
+{
+    double without = 1, with = 1;
+    sl_bench_row row = sl_bench_row_of("nothing is blocked");
+    b->say(b->ctx, row.name);
+    sl_rc rc = blocked(b, false, &without, &row, err);
+    if (rc != SL_OK)
+        return rc;
+    tell(b, &row, without, without);
+    row =
+        sl_bench_row_of("%lld behind %d failed heads", (long long)stretch_of(b), BLOCKED_KEYS);
+    b->say(b->ctx, row.name);
+    rc = blocked(b, true, &with, &row, err);
+    if (rc == SL_OK)
+        tell(b, &row, with, without);
+    return rc;
+}
+
+const sl_scene sl_scene_blocked = {
+    .name = "blocked",
+    .what = "the rate beside 100,000 messages that wait behind failed ones of their keys",
+    .other = "without",
+    .run = run_blocked,
+};
+
+/* ---- snapshot ---- */
+
+static sl_rc hold_snapshot(const sl_box *box, sl_db **out, sl_err *err)
+{
+    sl_rc rc = sl_box_connect(box, out, err);
+    if (rc == SL_OK)
+        rc = sl_db_run1(*out, "bench/snapshot", NULL, NULL, NULL, NULL, err);
+    if (rc == SL_OK)
+        rc = sl_db_run1(*out, "bench/hold", NULL, NULL, NULL, NULL, err);
+    return rc;
+}
+
+static sl_rc snapshot(sl_bench *b, bool with, double *rate, sl_bench_row *row, sl_err *err)
+{
+    sl_team t = team_of(b);
+    sl_db *other = NULL;
+    sl_rc rc = sl_box_empty(&b->box, err);
+    if (rc == SL_OK && with)
+        rc = hold_snapshot(&b->box, &other, err);
+    if (rc == SL_OK)
+        rc = sl_team_start(&t, (BEFORE + 1) * stretch_of(b), err);
+    for (int i = 0; rc == SL_OK && i <= BEFORE; i++) /* the last counts */
+        rc = sl_team_feed(&t, stretch_of(b), 0, rate, err);
+    row->messages = stretch_of(b);
+    if (rc == SL_OK)
+        rc = finish(&t, row, err);
+    sl_team_fini(&t);
+    sl_db_close(other);
+    return rc;
+}
+
+static sl_rc run_snapshot(sl_bench *b, sl_err *err)
+{
+    double without = 1, with = 1;
+    sl_bench_row row = sl_bench_row_of("no other session");
+    b->say(b->ctx, row.name);
+    sl_rc rc = snapshot(b, false, &without, &row, err);
+    if (rc != SL_OK)
+        return rc;
+    tell(b, &row, without, without);
+    row = sl_bench_row_of("a snapshot older than %lld messages",
+                          (long long)(BEFORE * stretch_of(b)));
+    b->say(b->ctx, row.name);
+    rc = snapshot(b, true, &with, &row, err);
+    if (rc == SL_OK)
+        tell(b, &row, with, without);
+    return rc;
+}
+
+const sl_scene sl_scene_snapshot = {
+    .name = "snapshot",
+    .what = "the rate beside a session that holds an old snapshot open",
+    .other = "without",
+    .run = run_snapshot,
+    .postgres_only = true,
+};
