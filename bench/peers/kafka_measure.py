@@ -45,13 +45,14 @@ class Table(PostgresTable):
 
     def drop_slot(self):
         """When its reader has gone."""
-        self.server.sql(f"SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = '{SLOT}' AND active")
+        slot = f"FROM pg_replication_slots WHERE slot_name = '{SLOT}'"
+        self.server.sql(f"SELECT pg_terminate_backend(active_pid) {slot} AND active")
         end = time.monotonic() + 30
-        while self.server.sql(f"SELECT 1 FROM pg_replication_slots WHERE slot_name = '{SLOT}' AND active"):
+        while self.server.sql(f"SELECT 1 {slot} AND active"):
             if time.monotonic() > end:
                 raise Wrong("the replication slot stays in use")
             time.sleep(0.05)
-        self.server.sql(f"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = '{SLOT}'")
+        self.server.sql(f"SELECT pg_drop_replication_slot(slot_name) {slot}")
 
 
 class Topic:
@@ -142,13 +143,14 @@ def produce(options, program, table, broker, topic):
     """Runs the producer beside the program; returns its commits, when counting began, and what was used since."""
     here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kafka_produce.py")
     argv = [sys.executable, here, table.url, topic, options.rate, options.warm + options.seconds, options.per_commit, KEYS, PAD]
-    child = subprocess.Popen(list(map(str, argv)), env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen(list(map(str, argv)), env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         child.stdout.readline()
         time.sleep(options.warm)
         counted, before = time.time(), processor(program, table, broker)
         text = child.stdout.readline()
         after = processor(program, table, broker)
+        child.stdin.close()
         if child.wait(60) or not text:
             raise Wrong(f"the producer ended with status {child.returncode}")
     finally:

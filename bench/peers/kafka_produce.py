@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """A producer at a steady rate, a process of its own: inserts messages into the outbox and notes when each commit was
-answered. Prints a line when it begins, and at the end one JSON list of (first number, last number, began, answered).
+answered. Prints a line when it begins, and at the end one JSON list of (first number, last number, began, answered); then it
+keeps its connection until standard input ends, so that who counts processor time finds the server's process still there.
 
     kafka_produce.py URL TOPIC RATE SECONDS PER_COMMIT KEYS PAD
 """
@@ -37,7 +38,8 @@ def main():
     with conn.cursor() as cursor:
         cursor.execute(INSERT, (topic, keys, pad))
         print("begins", flush=True)
-        print(json.dumps(produce(cursor, int(rate * seconds / per_commit), rate, per_commit)))
+        print(json.dumps(produce(cursor, int(rate * seconds / per_commit), rate, per_commit)), flush=True)
+        sys.stdin.read()
     conn.close()
 
 

@@ -7,11 +7,14 @@ OURS = "sluice-4"
 # name, where its figure is in a round, unit, and whether more is better
 MEASURES = [("rate", ("drain", "rate"), "messages/s", True), ("p50", ("latency", "p50"), "ms", False),
             ("p99", ("latency", "p99"), "ms", False), ("p99.9", ("latency", "p99.9"), "ms", False),
-            ("memory, drain", ("drain", "memory_mb"), "MB", False), ("memory, steady", ("latency", "memory_mb"), "MB", False),
-            ("processor, drain", ("drain", "processor", "all"), "s/million", False),
-            ("processor, steady", ("latency", "processor", "all"), "s/million", False),
+            ("memory in the drain", ("drain", "memory_mb"), "MB", False),
+            ("memory at the steady rate", ("latency", "memory_mb"), "MB", False),
+            ("processor in the drain", ("drain", "processor", "all"), "s/million", False),
+            ("of it, the program's", ("drain", "processor", "program"), "s/million", False),
+            ("processor at the steady rate", ("latency", "processor", "all"), "s/million", False),
+            ("of it, the program's own", ("latency", "processor", "program"), "s/million", False),
             ("rate with start-up", ("drain", "whole_rate"), "messages/s", True)]
-DEMANDED = ("rate", "p99", "memory, drain", "memory, steady")
+DEMANDED = ("rate", "p99", "memory in the drain", "memory at the steady rate")
 
 
 def at(one_round, path):
@@ -69,6 +72,8 @@ def verdict(found, missing):
 
 def table(rounds, names, peers, missing=""):
     """The figures, a column for each program; then the ratios, a column for each peer."""
+    if not rounds:
+        return f"Debezium: not available: {missing}" if missing else "Nothing was measured."
     rows = [(f"{name}, {unit}", *(figure(spread(values(rounds, n, path))) for n in names),
              *(["not available"] if missing else [])) for name, path, unit, _ in MEASURES]
     rows.append(("duplicates", *(str(sum(r[n][m]["duplicates"] for r in rounds for m in ("drain", "latency"))) for n in names),
