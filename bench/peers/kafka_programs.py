@@ -53,7 +53,7 @@ class Program:
         with open(self.log, "wb") as log:
             self.began = time.time()
             self.process = subprocess.Popen(argv, env=environment(), cwd=self.dir.name, stdin=subprocess.DEVNULL, stdout=log,
-                                            stderr=log)
+                                            stderr=log, preexec_fn=kafka._die_with_parent)
 
     @property
     def pid(self):

@@ -30,6 +30,7 @@ def record(number, key=None, partition=None, at=0):
 
 def test_percentiles_are_values_that_were_measured():
     assert figures.percentiles(range(1000, 0, -1)) == {"p50": 500, "p99": 990, "p99.9": 999}
+    assert figures.percentiles([3, 1, 2]) == {"p50": 2, "p99": 3, "p99.9": 3}
     assert figures.percentiles([7]) == {"p50": 7, "p99": 7, "p99.9": 7}
 
 
