@@ -2,6 +2,7 @@
 checkout into .cache/kafka-VERSION, and believed only if its sha256 is the one that is pinned.
 
     paths = fetch()         # raises Unreachable if there is no repository to be had
+    paths = fetch(PATH)     # those of another list, X-jars.txt, into .cache/X-VERSION
 
 SL_MAVEN_URL is the repository, if not Maven's own. Several processes may ask at once: one downloads, the
 others wait for it.
@@ -45,7 +46,8 @@ def version(path=LIST):
 
 
 def folder(path=LIST, cache=None):
-    return os.path.join(cache or CACHE, f"kafka-{version(path)}")
+    name = os.path.basename(path).rpartition("-jars.txt")[0] or "kafka"
+    return os.path.join(cache or CACHE, f"{name}-{version(path)}")
 
 
 @contextlib.contextmanager
@@ -67,13 +69,13 @@ def _download(url):
                 raise Unreachable(f"{url}: {e}") from None
 
 
-def _keep(jar, path, base):
+def _keep(jar, path, base, pinned_by):
     """Downloads one. A name that exists is always that of a whole and right file."""
     url = jar.url(base)
     data = _download(url)
     got = hashlib.sha256(data).hexdigest()
     if got != jar.sha256:
-        raise RuntimeError(f"{url} has the sha256 {got}, not {jar.sha256} as kafka-jars.txt says")
+        raise RuntimeError(f"{url} has the sha256 {got}, not {jar.sha256} as {os.path.basename(pinned_by)} says")
     with open(path + ".new", "wb") as f:
         f.write(data)
     os.rename(path + ".new", path)
@@ -89,5 +91,5 @@ def fetch(path=LIST, cache=None, base=None):
             os.makedirs(into, exist_ok=True)
             for jar, p in found:
                 if not os.path.exists(p):
-                    _keep(jar, p, base)
+                    _keep(jar, p, base, path)
     return [p for _, p in found]
