@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 from parts.program import Wrong, environment
-from parts.tables import KEYS, PAD, ROOT
+from parts.tables import PAD, ROOT
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CACHE = os.path.join(ROOT, ".cache", "peers")
@@ -18,7 +18,10 @@ INSTALL_LIMIT_SECONDS = 900
 RUN_LIMIT_SECONDS = 600
 MODES = ("ordered", "unordered")
 
-Config = collections.namedtuple("Config", "name settings")  # settings: a dict, for the driver
+Load = collections.namedtuple("Load", "rows keys mode")  # messages 1 to rows; the key of one is its number modulo keys
+
+# settings: a dict, for the driver. rows: such that a run takes 5 to 30 s.
+Config = collections.namedtuple("Config", "name settings rows")
 # When workers had started and when all was done, in seconds of one clock; and a file of messages, see record.py.
 Drained = collections.namedtuple("Drained", "started ended record")
 
@@ -32,7 +35,6 @@ class Peer:
     version = ""
     order = {"ordered": "", "unordered": "none"}  # what keeps the order, in words; None: the peer has no such mode
     absent = ""  # why not
-    rows = {"ordered": 0, "unordered": 0}  # such that a run takes 5 to 30 s
 
     def configs(self, mode):
         """The configurations to try; the best one counts."""
@@ -42,11 +44,11 @@ class Peer:
         """Does nothing if it was done before. Raises Unavailable."""
         raise NotImplementedError
 
-    def enqueue(self, server, url, rows, mode, config):
-        """Makes the peer's tables in an empty database, and adds messages 1 to rows. Not measured."""
+    def enqueue(self, server, url, load, config):
+        """Makes the peer's tables in an empty database, and adds all messages. Not measured."""
         raise NotImplementedError
 
-    def drain(self, url, rows, mode, config, record):
+    def drain(self, url, load, config, record):
         """Handles them all, and returns Drained."""
         raise NotImplementedError
 
@@ -68,8 +70,8 @@ class Driven(Peer):
     def driver_environment(self):
         return environment()
 
-    def settings(self, url, rows, mode, config, **more):
-        return {"url": url, "rows": rows, "keys": KEYS, "pad": PAD, "ordered": mode == "ordered",
+    def settings(self, url, load, config, **more):
+        return {"url": url, "rows": load.rows, "keys": load.keys, "pad": PAD, "ordered": load.mode == "ordered",
                 "unfinished": self.unfinished, **config.settings, **more}
 
     def call(self, verb, settings):
@@ -83,11 +85,11 @@ class Driven(Peer):
             raise Wrong(f"{verb} ended with status {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
         return done.stdout.splitlines()
 
-    def enqueue(self, server, url, rows, mode, config):
-        self.call("enqueue", self.settings(url, rows, mode, config))
+    def enqueue(self, server, url, load, config):
+        self.call("enqueue", self.settings(url, load, config))
 
-    def drain(self, url, rows, mode, config, record):
-        times = json.loads(self.call("drain", self.settings(url, rows, mode, config, record=record))[-1])
+    def drain(self, url, load, config, record):
+        times = json.loads(self.call("drain", self.settings(url, load, config, record=record))[-1])
         return Drained(times["started"], times["ended"], record)
 
     def left(self, server, dbname):

@@ -10,7 +10,7 @@ PACKAGE = "postgresql-15-pgq3"
 
 
 def config(batch):
-    return Config(f"1 consumer, a tick each {batch:,} events", {"batch": batch})
+    return Config(f"1 consumer, a tick each {batch:,} events", {"batch": batch}, 400000)
 
 
 def installed_version():
@@ -28,7 +28,6 @@ class PgQ(Driven):
     name = "pgq"
     order = {"ordered": "one consumer, all in order", "unordered": None}
     absent = "always in order"
-    rows = {"ordered": 400000, "unordered": 0}
     unfinished = """SELECT count(*) FROM pgq.tick t JOIN pgq.subscription s ON s.sub_queue = t.tick_queue
                      WHERE t.tick_id > s.sub_last_tick"""
 

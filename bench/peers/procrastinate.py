@@ -8,7 +8,7 @@ REQUIREMENTS = os.path.join(HERE, "procrastinate", "requirements.txt")
 
 
 def config(concurrency):
-    return Config(f"concurrency {concurrency}", {"concurrency": concurrency})
+    return Config(f"concurrency {concurrency}", {"concurrency": concurrency}, 10000)
 
 
 def install(folder):
@@ -20,7 +20,6 @@ def install(folder):
 class Procrastinate(Driven):
     name = "procrastinate"
     order = {"ordered": "lock", "unordered": "none"}
-    rows = {"ordered": 6000, "unordered": 10000}
     unfinished = "SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing')"
 
     def __init__(self):

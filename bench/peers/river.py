@@ -34,22 +34,21 @@ def find_go():
     raise Unavailable(f"it needs Go {needed}, and there is {' and '.join(found) or 'none'}")
 
 
-def config(workers, cooldown=2):
+def config(rows, workers, cooldown=2):
     name = f"{workers:,} workers, fetches {cooldown} ms apart" if workers > 1 else f"1 worker, fetches {cooldown} ms apart"
-    return Config(name, {"maxWorkers": workers, "cooldown": cooldown})
+    return Config(name, {"maxWorkers": workers, "cooldown": cooldown}, rows)
 
 
 class River(Driven):
     name = "river"
     order = {"ordered": "none of a key (Pro only): one worker", "unordered": "none"}
-    rows = {"ordered": 2000, "unordered": 60000}
     unfinished = "SELECT count(*) FROM river_job WHERE state IN ('available', 'running', 'retryable', 'scheduled', 'pending')"
 
     def __init__(self):
         self.version = go_mod(r"riverqueue/river v(\S+)")
 
     def configs(self, mode):
-        return [config(1, 1)] if mode == "ordered" else [config(100), config(2000)]
+        return [config(10000, 1, 1)] if mode == "ordered" else [config(100000, 100), config(100000, 2000)]
 
     def install(self):
         def build(folder):

@@ -3,6 +3,7 @@ two workers. null: keeps no record, so that the counts of the log are checked th
 file, whose lines are checked as the records of the others are."""
 import array
 import json
+import re
 import types
 
 from parts.program import WAYS, drain
@@ -12,6 +13,7 @@ from parts.tables import PostgresTable
 from .peer import Config, Drained, Peer
 
 BATCH = 500
+ROWS = 400000
 WAY = {"ordered": next(w for w in WAYS if w.name == "lanes"),
        "unordered": next(w for w in WAYS if w.name == "skip-locked-transaction")}
 
@@ -38,31 +40,30 @@ def write_record(lines, path):
 class Sluice(Peer):
     name = "sluice"
     order = {"ordered": "lanes", "unordered": "none"}
-    rows = {"ordered": 400000, "unordered": 400000}
 
     def __init__(self, program):
         self.program = program
-        self.version = run_command([program, "--version"]).split()[-1]
+        self.version = re.search(r"\d[\d.]*", run_command([program, "--version"])).group()
 
     def configs(self, mode):
         """The first two count; the third is for the check, and for comparison."""
-        return [Config("1 worker, null:", {"workers": 1, "file": False}),
-                Config("2 workers, null:", {"workers": 2, "file": False}),
-                Config("2 workers, file:", {"workers": 2, "file": True})]
+        return [Config("1 worker, null:", {"workers": 1, "file": False}, ROWS),
+                Config("2 workers, null:", {"workers": 2, "file": False}, ROWS),
+                Config("2 workers, file:", {"workers": 2, "file": True}, ROWS)]
 
     def install(self):
         pass  # it is built by make
 
-    def enqueue(self, server, url, rows, mode, config):
+    def enqueue(self, server, url, load, config):
         run_command([self.program, "init", "--db", url])
         self.table = Table(server, url)
-        self.table.add(rows)
+        self.table.add(load.rows, key=f"'order:' || g % {load.keys}")
 
-    def drain(self, url, rows, mode, config, record):
+    def drain(self, url, load, config, record):
         options = types.SimpleNamespace(sluice=self.program, batch=BATCH)
         lines = record + ".jsonl"
-        run = drain(options, self.table, WAY[mode], f"file:{lines}" if config.settings["file"] else "null:",
-                    config.settings["workers"], rows)
+        run = drain(options, self.table, WAY[load.mode], f"file:{lines}" if config.settings["file"] else "null:",
+                    config.settings["workers"], load.rows)
         if config.settings["file"]:
             write_record(lines, record)
         return Drained(0, run.seconds, record if config.settings["file"] else None)

@@ -13,9 +13,9 @@ async function enqueue(s) {
 }
 
 function worker(s) {
-  const { concurrentJobs, localQueue, batchDelay } = s;
+  const { concurrentJobs, localQueue, batchDelay, pollInterval } = s;
   return {
-    connectionString: s.url, logger, concurrentJobs, maxPoolSize: concurrentJobs + 1,
+    connectionString: s.url, logger, concurrentJobs, maxPoolSize: concurrentJobs + 1, pollInterval,
     ...(localQueue ? { localQueue: { size: localQueue } } : {}),
     ...(batchDelay >= 0 ? { completeJobBatchDelay: batchDelay, failJobBatchDelay: batchDelay } : {}),
   };
