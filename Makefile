@@ -30,6 +30,11 @@ bench: ## measure against bare loops of the same SQL; bench/run --save keeps the
 	@$(MAKE) --no-print-directory all
 	@bench/run
 
+bench-peers: ## measure against other queues on PostgreSQL, which it installs; PEERS="--only pg-boss --rounds 1"
+	@$(DEPS) peers
+	@$(MAKE) --no-print-directory all
+	@bench/peers/run $(PEERS)
+
 torture: ## an hour of kills, pauses and restarts; MINUTES=60 SEED=1 ONLY=lanes/ring,guard
 	@$(DEPS) check
 	@tests/torture/torture.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
@@ -60,4 +65,4 @@ clean: ## remove every build folder
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-.PHONY: all demo check valgrind bench torture torture-once torture-kafka install fmt clean help
+.PHONY: all demo check valgrind bench bench-peers torture torture-once torture-kafka install fmt clean help
