@@ -24,7 +24,7 @@ class GraphileWorker(NodePeer):
 
     def configs(self, mode):
         if mode == "ordered":
-            return [config(10000, 10), config(20000, 24, 500, 0), config(20000, 24, 500, 0, 5)]
+            return [config(10000, 10), config(100000, 24, 500, 0), config(100000, 24, 500, 0, 5)]
         return [config(20000, 24), config(100000, 24, 500, 0), config(100000, 10, 500, 5), config(100000, 50, 1000, 0)]
 
 
