@@ -30,6 +30,11 @@ bench: ## measure against bare loops of the same SQL; bench/run --save keeps the
 	@$(MAKE) --no-print-directory all
 	@bench/run
 
+bench-peers: ## measure against other queues on PostgreSQL, which it installs; PEERS="--only pg-boss --rounds 1"
+	@$(DEPS) peers
+	@$(MAKE) --no-print-directory all
+	@bench/peers/run $(PEERS)
+
 bench-peers-kafka: ## against Debezium, from one table into one Kafka; PEERS="--rounds 1 --save"
 	@$(DEPS) bench-peers-kafka
 	@$(MAKE) --no-print-directory all
@@ -65,4 +70,4 @@ clean: ## remove every build folder
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-.PHONY: all demo check valgrind bench bench-peers-kafka torture torture-once torture-kafka install fmt clean help
+.PHONY: all demo check valgrind bench bench-peers bench-peers-kafka torture torture-once torture-kafka install fmt clean help
