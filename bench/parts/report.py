@@ -38,7 +38,7 @@ def machine(options):
         "kernel": platform.system() + " " + ".".join(platform.release().split(".")[:2]),
         "disk": disk.stdout.strip(),
         "load": round(os.getloadavg()[0], 1),
-        "commit": (git("rev-parse", "--short", "HEAD") or "none") + ("+changes" if git("status", "--porcelain") else ""),
+        "commit": (git("rev-parse", "--short", "HEAD") or "none") + ("+changes" if git("status", "--porcelain", "--", ".", ":!bench/results", ":!docs") else ""),
         "build": build_kind(os.path.dirname(options.sluice)),
     }
 

@@ -15,6 +15,8 @@ WHAT = """`sluice bench SCENARIO --db ...`, which checks what was delivered: not
 compared with: the ceiling (drain), the sleeping alone (processors), a run without what the row names. statements, WAL bytes and dead
 rows: for a message (idle: for a second); processor: seconds for a million messages, of the node and of the server."""
 
+RATES = (1000, 5000, 20000, 40000, 60000)  # of latency-*
+
 # judge: from rows to [(what, value, bound)], where a bound is of figures.least or most.
 Scenario = collections.namedtuple("Scenario", "name db args judge")
 
@@ -74,6 +76,8 @@ def scenarios():
     pg += [Scenario(f"idle-{s}", "postgres", ("idle", "--strategy", s), idle) for s in strategies]
     pg += [Scenario("nodes", "postgres", ("nodes",), lambda rows: []),
            Scenario("steady", "postgres", ("steady", "--wake", "notify"), steady)]
+    pg += [Scenario(f"latency-{rate}", "postgres", ("steady", "--wake", "notify", "--rate", str(rate), "--seconds", "15s"),
+                    lambda rows: []) for rate in RATES]
     return pg + [Scenario("drain-sqlite", "sqlite", ("drain",), drained_sqlite)]
 
 
@@ -81,6 +85,8 @@ def scenarios():
 
 def flags(options, s):
     given = ["--batch", str(options.batch)]
+    if s.name.startswith("latency-"):
+        return given
     if s.args[0] == "drain":
         given += ["--rounds", str(options.rounds), "--rows", str(options.rows)]
     if s.args[0] == "nodes":
