@@ -206,6 +206,14 @@ void sl_team_fini(sl_team *t)
     sl_watched_remove(&t->watched);
 }
 
+/* So that all is there, and the table at rest, when they go on. Whoever is stopped in a transaction of SQLite keeps all others
+ * from writing: there the messages come at once, in one transaction, while they run. */
+static void pause_all(const sl_team *t)
+{
+    if (sl_box_is_postgres(&t->bench->box))
+        signal_all(t, SIGSTOP);
+}
+
 /* The checkpoint makes the first change of each page cost what it costs in a table that lay still. */
 sl_rc sl_team_feed(sl_team *t, int64_t rows, int64_t left, double *rate, sl_err *err)
 {
@@ -214,7 +222,7 @@ sl_rc sl_team_feed(sl_team *t, int64_t rows, int64_t left, double *rate, sl_err 
     int64_t before = sl_watched_count(&t->watched);
     sl_fill fill = t->fill;
     fill.rows = rows;
-    signal_all(t, SIGSTOP);
+    pause_all(t);
     sl_rc rc = sl_box_fill(&b->box, &fill, NULL, NULL, err);
     if (rc == SL_OK)
         rc = sl_box_rest(&b->box, false, err);

@@ -103,8 +103,8 @@ def test_steady(sluice, pgdb):
     assert all(0 <= r["p50_ms"] <= r["p99_ms"] <= r["p999_ms"] for r in rows if r["messages"])
 
 
-def test_steady_finds_its_rate(sluice, clean):
-    rows = measure(sluice, clean, "steady", "--rows", 2000, "--seconds", "1s")
+def test_steady_finds_its_rate(sluice, pgdb):
+    rows = measure(sluice, pgdb, "steady", "--rows", 2000, "--seconds", "1s")
     assert rows[0]["name"] == "a drain, for its rate"
     assert rows[-1]["name"] == f"{int(rows[0]['per_second'] / 2)}/s for 1 s"
 
