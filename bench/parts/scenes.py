@@ -84,7 +84,7 @@ def scenarios():
 # -- running ----------------------------------------------------------------------------------------
 
 def flags(options, s):
-    if s.args[0] in ("processors", "hot"):  # a batch of 500 would take half a second: the program's default is for such sinks
+    if s.args[0] in ("processors", "hot"):  # they choose smaller batches
         return []
     given = ["--batch", str(options.batch)]
     if s.name.startswith("latency-"):

@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <stdarg.h>
 
-enum { ROWS = 200000, KEYS = 5000, BYTES = 200 };
+enum { ROWS = 200000, KEYS = 5000, BYTES = 200, SLOW_BATCH = 100 };
 
 #define LOOK_NS (10 * SL_MS)
 #define SETTLE_NS (60 * SL_SEC)
@@ -36,6 +36,11 @@ const char *sl_bench_strategy(const sl_bench *b)
 bool sl_bench_is_ordered(const char *strategy)
 {
     return strcmp(strategy, "skip-locked") != 0;
+}
+
+int64_t sl_bench_slow_batch(const sl_bench *b)
+{
+    return sl_settings_given(b->settings, "batch") ? b->settings->batch : SLOW_BATCH;
 }
 
 sl_bench_row sl_bench_row_of(const char *fmt, ...)

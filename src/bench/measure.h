@@ -26,6 +26,9 @@ sl_fill sl_bench_fill(const sl_bench *b, int64_t rows);
 /* The strategy that was asked for, or lanes. */
 const char *sl_bench_strategy(const sl_bench *b);
 bool sl_bench_is_ordered(const char *strategy);
+/* For a sink that takes a millisecond for each: 100, if none was asked for. With 500 a batch would take half a second, and the
+ * last ones would be those of a few workers, while the others have none. */
+int64_t sl_bench_slow_batch(const sl_bench *b);
 sl_bench_row sl_bench_row_of(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Watches so many messages from the next id on, notes what the server has counted, and starts the nodes. */

@@ -45,7 +45,7 @@ static bool is_planned(const sl_node_plan *plan, const char *name)
     for (size_t i = 0; i < sizeof planned / sizeof *planned; i++)
         if (!strcmp(name, planned[i]))
             return true;
-    return plan->hold && !strcmp(name, "hold");
+    return (plan->hold && !strcmp(name, "hold")) || (plan->batch && !strcmp(name, "batch"));
 }
 
 static void put_settings(vars *e, const sl_settings *s, const sl_node_plan *plan)
@@ -73,6 +73,9 @@ static void put_plan(vars *e, const sl_settings *s, const sl_node_plan *plan, in
         put_setting(e, "hold", plan->hold);
     snprintf(text, sizeof text, "%lld", (long long)plan->workers);
     put_setting(e, "workers", text);
+    snprintf(text, sizeof text, "%lld", (long long)plan->batch);
+    if (plan->batch)
+        put_setting(e, "batch", text);
     snprintf(text, sizeof text, "bench-%d", number);
     put_setting(e, "node", text);
     if (!s->sink)

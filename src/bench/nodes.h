@@ -14,7 +14,8 @@ typedef struct sl_node_plan {
     const char *strategy;
     const char *hold; /* of skip-locked; NULL: as the settings have it */
     int64_t workers;
-    bool drain; /* ends by itself when nothing is due */
+    int64_t batch; /* 0: as the settings have it */
+    bool drain;    /* ends by itself when nothing is due */
 } sl_node_plan;
 
 typedef struct sl_bench_node {

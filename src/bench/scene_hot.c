@@ -20,6 +20,7 @@ static sl_rc measure(sl_bench *b, int64_t hot, sl_bench_row *row, sl_err *err)
     sl_team t = { .bench = b,
                   .fill = sl_bench_fill(b, ROWS),
                   .plan = { .strategy = sl_bench_strategy(b),
+                            .batch = sl_bench_slow_batch(b),
                             .workers = sl_settings_given(b->settings, "workers")
                                            ? b->settings->workers
                                            : WORKERS },

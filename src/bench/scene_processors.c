@@ -13,7 +13,9 @@ static sl_rc measure(sl_bench *b, int64_t workers, double *one, sl_err *err)
         sl_bench_row_of("%lld worker%s", (long long)workers, workers == 1 ? "" : "s");
     sl_team t = { .bench = b,
                   .fill = sl_bench_fill(b, ROWS),
-                  .plan = { .strategy = sl_bench_strategy(b), .workers = workers },
+                  .plan = { .strategy = sl_bench_strategy(b),
+                            .workers = workers,
+                            .batch = sl_bench_slow_batch(b) },
                   .delay_ns = SL_MS };
     b->say(b->ctx, row.name);
     sl_rc rc = sl_bench_drain(b, &t, &row, err);
