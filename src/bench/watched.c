@@ -109,7 +109,9 @@ int sl_by_double(const void *a, const void *b)
 
 double sl_percentile(const double *sorted, size_t n, double p)
 {
-    size_t at = n ? (size_t)ceil(p * (double)n) : 0;
+    double place = p * (double)n;
+    size_t at = (size_t)place;
+    at += (double)at < place; /* rounded up */
     return n ? sorted[at > 0 ? at - 1 : 0] : NAN;
 }
 

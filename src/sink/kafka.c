@@ -414,6 +414,9 @@ static went not_produced(kafka_sink *k, sl_kafka_topic *t, sl_msg *m, rd_kafka_r
     else if (err == RD_KAFKA_RESP_ERR__FATAL) {
         settle(k, m, SL_RELEASED, fatal_of(k));
         fail_rest(k);
+    } else if (err == RD_KAFKA_RESP_ERR__STATE) { /* its transaction has failed meanwhile */
+        settle(k, m, SL_RELEASED, NULL);
+        fail_rest(k);
     } else if (err == RD_KAFKA_RESP_ERR__QUEUE_FULL)
         settle(k, m, SL_DEAD, "Kafka: larger than all of queue.buffering.max.kbytes");
     else

@@ -32,7 +32,9 @@ rd_kafka_resp_err_t sl_kafka_produce(rd_kafka_t *rk, const sl_kafka_conf *c,
     rd_kafka_error_t *error = rd_kafka_produceva(rk, vus, headers ? 8 : 7);
     if (!error)
         return RD_KAFKA_RESP_ERR_NO_ERROR;
-    rd_kafka_resp_err_t err = rd_kafka_error_code(error);
+    /* After a fatal error its code is that error's own, as if it were about this message. */
+    rd_kafka_resp_err_t err =
+        rd_kafka_error_is_fatal(error) ? RD_KAFKA_RESP_ERR__FATAL : rd_kafka_error_code(error);
     rd_kafka_error_destroy(error);
     if (headers)
         rd_kafka_headers_destroy(headers);
