@@ -54,7 +54,6 @@ typedef struct sl_bench {
 
 typedef struct sl_scene {
     const char *name;
-    const char *what;  /* one sentence for --help */
     const char *other; /* head of the column: "ceiling", or what else it is compared with */
     sl_rc (*run)(sl_bench *b, sl_err *err);
     bool postgres_only;

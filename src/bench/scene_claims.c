@@ -42,6 +42,23 @@ static void tell(sl_bench *b, sl_bench_row *row, double rate, double with_which)
     b->row(b->ctx, row);
 }
 
+typedef sl_rc (*measure_fn)(sl_bench *b, bool with, double *rate, sl_bench_row *row,
+                            sl_err *err);
+
+/* Without it, then with it. */
+static sl_rc compare(sl_bench *b, measure_fn measure, sl_bench_row rows[2], sl_err *err)
+{
+    double rates[] = { 1, 1 };
+    sl_rc rc = SL_OK;
+    for (int i = 0; rc == SL_OK && i < 2; i++) {
+        b->say(b->ctx, rows[i].name);
+        rc = measure(b, i == 1, &rates[i], &rows[i], err);
+        if (rc == SL_OK)
+            tell(b, &rows[i], rates[i], rates[0]);
+    }
+    return rc;
+}
+
 /* ---- backlog ---- */
 
 /* Ten times a few. */
@@ -119,7 +136,6 @@ static sl_rc run_backlog(sl_bench *b, sl_err *err)
 
 const sl_scene sl_scene_backlog = {
     .name = "backlog",
-    .what = "the rate while 10 thousand to 10 million messages wait",
     .other = "few wait",
     .run = run_backlog,
 };
@@ -177,25 +193,14 @@ static sl_rc blocked(sl_bench *b, bool with, double *rate, sl_bench_row *row, sl
 
 static sl_rc run_blocked(sl_bench *b, sl_err *err)
 {
-    double without = 1, with = 1;
-    sl_bench_row row = sl_bench_row_of("nothing is blocked");
-    b->say(b->ctx, row.name);
-    sl_rc rc = blocked(b, false, &without, &row, err);
-    if (rc != SL_OK)
-        return rc;
-    tell(b, &row, without, without);
-    row =
-        sl_bench_row_of("%lld behind %d failed heads", (long long)stretch_of(b), BLOCKED_KEYS);
-    b->say(b->ctx, row.name);
-    rc = blocked(b, true, &with, &row, err);
-    if (rc == SL_OK)
-        tell(b, &row, with, without);
-    return rc;
+    sl_bench_row rows[] = { sl_bench_row_of("nothing is blocked"),
+                            sl_bench_row_of("%lld behind %d failed heads",
+                                            (long long)stretch_of(b), BLOCKED_KEYS) };
+    return compare(b, blocked, rows, err);
 }
 
 const sl_scene sl_scene_blocked = {
     .name = "blocked",
-    .what = "the rate beside 100,000 messages that wait behind failed ones of their keys",
     .other = "without",
     .run = run_blocked,
 };
@@ -233,25 +238,14 @@ static sl_rc snapshot(sl_bench *b, bool with, double *rate, sl_bench_row *row, s
 
 static sl_rc run_snapshot(sl_bench *b, sl_err *err)
 {
-    double without = 1, with = 1;
-    sl_bench_row row = sl_bench_row_of("no other session");
-    b->say(b->ctx, row.name);
-    sl_rc rc = snapshot(b, false, &without, &row, err);
-    if (rc != SL_OK)
-        return rc;
-    tell(b, &row, without, without);
-    row = sl_bench_row_of("a snapshot older than %lld messages",
-                          (long long)(BEFORE * stretch_of(b)));
-    b->say(b->ctx, row.name);
-    rc = snapshot(b, true, &with, &row, err);
-    if (rc == SL_OK)
-        tell(b, &row, with, without);
-    return rc;
+    sl_bench_row rows[] = { sl_bench_row_of("no other session"),
+                            sl_bench_row_of("a snapshot older than %lld messages",
+                                            (long long)(BEFORE * stretch_of(b))) };
+    return compare(b, snapshot, rows, err);
 }
 
 const sl_scene sl_scene_snapshot = {
     .name = "snapshot",
-    .what = "the rate beside a session that holds an old snapshot open",
     .other = "without",
     .run = run_snapshot,
     .postgres_only = true,

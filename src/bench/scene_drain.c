@@ -90,8 +90,6 @@ static sl_rc run(sl_bench *b, sl_err *err)
 
 const sl_scene sl_scene_drain = {
     .name = "drain",
-    .what = "a full table until it is empty, by each strategy with 1 to 8 workers, beside a "
-            "bare loop of SQL",
     .other = "ceiling",
     .run = run,
 };

@@ -56,8 +56,6 @@ static sl_rc run(sl_bench *b, sl_err *err)
 
 const sl_scene sl_scene_hot = {
     .name = "hot",
-    .what = "half of all messages on one key, into a sink that takes a millisecond: what the "
-            "others have of it",
     .other = "without",
     .run = run,
 };

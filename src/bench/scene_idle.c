@@ -54,8 +54,6 @@ static sl_rc run(sl_bench *b, sl_err *err)
 
 const sl_scene sl_scene_idle = {
     .name = "idle",
-    .what = "what a node costs that has nothing to do, for a second (processor: microseconds "
-            "of it)",
     .other = "-",
     .run = run,
 };

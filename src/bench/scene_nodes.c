@@ -33,7 +33,6 @@ static sl_rc run(sl_bench *b, sl_err *err)
 
 const sl_scene sl_scene_nodes = {
     .name = "nodes",
-    .what = "a full table until it is empty, by 1, 2, 4 and 8 processes with one worker each",
     .other = "one node",
     .run = run,
 };

@@ -43,8 +43,6 @@ static sl_rc run(sl_bench *b, sl_err *err)
 
 const sl_scene sl_scene_processors = {
     .name = "processors",
-    .what = "10,000 messages into a sink that takes a millisecond for each, by 1, 2, 4 and 8 "
-            "workers",
     .other = "sleeping",
     .run = run,
 };

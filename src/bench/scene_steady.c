@@ -177,8 +177,6 @@ static sl_rc run(sl_bench *b, sl_err *err)
 
 const sl_scene sl_scene_steady = {
     .name = "steady",
-    .what = "a producer at a steady rate (--rate; else half of what a drain reaches): how long "
-            "messages take",
     .other = "asked for",
     .run = run,
 };
