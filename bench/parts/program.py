@@ -9,13 +9,11 @@ import signal
 import struct
 import subprocess
 import tempfile
-import time
 
 RUN_LIMIT_SECONDS = 900
 TAP, TAP_MAGIC = struct.Struct("<6q"), 0x7461702e736c7531
 
-# Without and with starting and connecting; and the processor time of both, server and client.
-Run = collections.namedtuple("Run", "seconds whole_seconds processor_seconds")
+Run = collections.namedtuple("Run", "seconds")  # without starting and connecting
 Way = collections.namedtuple("Way", "name args")  # to share the table: a strategy and what it needs
 
 WAYS = [
@@ -106,14 +104,12 @@ def check_counts(log, rows):
 
 def drain(options, table, way, sink, workers, rows):
     """`sluice run --drain` on a full table. The clock runs from 'node started' to 'workers ended'."""
-    meter, before = Meter(table), time.monotonic()
     log = command([options.sluice, "run", "--db", table.url, "--sink", sink, *way.args, "--workers", str(workers),
                    "--batch", str(options.batch), "--drain", "--log-format", "json"])
-    whole, used = time.monotonic() - before, meter.seconds()
     end = check_counts(log, rows)
     if table.left() != (0, 0):
         raise Wrong(f"after the run there are {table.left()} messages and dead letters, not none")
-    return Run(max(log_time(end) - log_time(log_line(log, "node started")), 0.001), whole, used)
+    return Run(max(log_time(end) - log_time(log_line(log, "node started")), 0.001))
 
 
 # -- beside other work -----------------------------------------------------------------------------
