@@ -5,6 +5,7 @@
 #include "core/mem.h"
 #include "support/testdb.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 
@@ -24,21 +25,34 @@ typedef struct plain_sink {
     sl_sink base;
 } plain_sink;
 
-static _Atomic int opened, closed, sent;
+static _Atomic int opened, closed, passed, sent;
 static _Atomic int open_fails; /* so many times */
 static sl_rc open_rc;
-static unsigned slow_us;
+static _Atomic int gate;   /* it sends no more than so many until this is raised */
 static unsigned fail_each; /* so many messages, at the first attempt; 0: none */
 
 enum { KEYS = 20 };
 static _Atomic int64_t last_of[KEYS]; /* by key "k7": the id that was sent last */
 static _Atomic int disorder;
 
+enum { OPEN = INT_MAX };
+
+/* Workers wait here as long as the test wants, however late one of them or the test itself is. */
+static void pass_gate(void)
+{
+    int64_t until = sl_now_ns() + 30 * SL_SEC;
+    while (passed++ >= gate) {
+        passed--;
+        if (sl_now_ns() > until)
+            return; /* the test fails, and can end */
+        usleep(1000);
+    }
+}
+
 static void plain_submit(sl_sink *s, sl_batch *b, sl_msg *m)
 {
     (void)s;
-    if (slow_us)
-        usleep(slow_us);
+    pass_gate();
     if (fail_each && m->attempt == 1 && m->id % fail_each == 0) {
         sl_msg_settle(b, m, SL_RETRY, SL_STR("not now"));
         return;
@@ -108,8 +122,9 @@ static int setup(void **state)
 {
     (void)state;
     err = (sl_err){ 0 };
-    opened = closed = sent = open_fails = warnings = 0;
-    slow_us = fail_each = 0;
+    opened = closed = passed = sent = open_fails = warnings = 0;
+    gate = OPEN;
+    fail_each = 0;
     disorder = 0;
     for (int i = 0; i < KEYS; i++)
         last_of[i] = 0;
@@ -130,6 +145,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
+    gate = OPEN; /* also of a test that failed */
     sl_crew_free(crew);
     assert_int_equal(opened, closed);
     sl_stop_fini(&stop);
@@ -239,11 +255,15 @@ static void workers_are_told_apart(void **state)
     bool rows = !strcmp(strategy, "skip-locked");
     if (!rows && strcmp(strategy, "guard") != 0)
         return;
+    const char *claims = rows ? "SELECT count(DISTINCT worker) FROM sluice_outbox"
+                              : "SELECT count(DISTINCT held_by) FROM sluice_outbox_claims";
     testdb_fill(&t, 60, 1);
-    slow_us = 20000;
+    gate = 0;
     set("workers", "2");
     must_start();
-    wait_sent(12);
+    int64_t until = sl_now_ns() + 30 * SL_SEC;
+    while (testdb_int(&t, claims) < 2 && sl_now_ns() < until)
+        usleep(2000);
     testdb_expect(&t, "n/1\nn/2",
                   rows ? "SELECT DISTINCT worker FROM sluice_outbox WHERE worker IS NOT NULL "
                          "ORDER BY worker"
@@ -323,10 +343,11 @@ static void a_stop_now_settles_what_is_in_hand(void **state)
 {
     (void)state;
     testdb_fill(&t, 60, 1);
-    slow_us = 20000;
+    gate = 5;
     must_start();
     wait_sent(5);
     sl_stop_ask(&stop, SL_STOP_NOW);
+    gate = OPEN;
     must_end();
     assert_int_equal(testdb_count(&t) + sent, 60);
     assert_int_equal(testdb_int(&t, "SELECT count(*) FROM sluice_outbox WHERE attempts > 0 OR "
