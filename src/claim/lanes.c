@@ -5,11 +5,13 @@
  * message by message: a turn reads the oldest of its lanes, and writes one deletion for each, in a
  * statement that checks the epochs of the lanes.
  *
- * Each lane has a floor below which nothing is read: member/floor.h.
+ * Each lane has a floor below which nothing is read: member/floor.h. A worker that is busy with most of
+ * the lanes reads them together: claim/stretch.h.
  */
 #include "claim/claim.h"
 #include "claim/consume.h"
 #include "claim/ordered.h"
+#include "claim/stretch.h"
 #include "core/clock.h"
 #include "core/mem.h"
 
@@ -36,6 +38,10 @@ typedef struct lanes_claim {
     bool forgot;    /* some lanes are read from the very beginning in this turn */
     int64_t *lanes, *floors, *quotas, *epochs; /* of the uses, as parameters */
     int64_t *firsts;                           /* of each, what was read first */
+    int64_t last;                              /* of all, what was read last */
+    sl_stretch stretch;
+    bool stretched; /* this turn's messages came as a stretch, and are settled as one */
+    bool large;     /* it met one that is too large for a stretch */
     sl_writers writers;
     size_t cap;
 } lanes_claim;
@@ -80,9 +86,17 @@ static int by_lane(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void begin_turn(lanes_claim *c, int64_t max)
+static void plan_quotas(lanes_claim *c, int64_t max)
 {
     size_t hungries = 0;
+    for (size_t i = 0; i < c->uses.count; i++)
+        hungries += c->uses.v[i].hungry;
+    for (size_t i = 0; i < c->uses.count; i++)
+        c->quotas[i] = quota(c, c->uses.v[i].hungry, hungries, max);
+}
+
+static void begin_turn(lanes_claim *c, int64_t max)
+{
     int64_t now_ns = sl_now_ns();
     sl_lanes_pick(c->conf.lanes, (size_t)c->conf.workers, &c->uses);
     c->using = true;
@@ -90,8 +104,7 @@ static void begin_turn(lanes_claim *c, int64_t max)
     make_room(c);
     if (c->uses.count)
         qsort(c->uses.v, c->uses.count, sizeof *c->uses.v, by_lane);
-    for (size_t i = 0; i < c->uses.count; i++)
-        hungries += c->uses.v[i].hungry;
+    plan_quotas(c, max);
     for (size_t i = 0; i < c->uses.count; i++) {
         sl_lane_use *u = &c->uses.v[i];
         bool forget = now_ns >= u->forget_ns;
@@ -99,8 +112,6 @@ static void begin_turn(lanes_claim *c, int64_t max)
         c->lanes[i] = u->lane;
         c->epochs[i] = u->epoch;
         c->floors[i] = forget ? 0 : u->floor.at;
-        c->firsts[i] = 0;
-        c->quotas[i] = quota(c, u->hungry, hungries, max);
     }
 }
 
@@ -150,7 +161,17 @@ static sl_rc take_row(void *ctx, const sl_val *cols, sl_err *err)
     size_t at = (size_t)(use_of(c, cols[SL_COL_LANE].i) - c->uses.v);
     if (c->firsts[at] == 0)
         c->firsts[at] = cols[0].i;
+    c->last = cols[0].i > c->last ? cols[0].i : c->last;
     return sl_ordered_row(&c->found, cols, err);
+}
+
+/* The same for a stretch, which ends before a message that is too large for it. */
+static sl_rc stretch_row(void *ctx, const sl_val *cols, sl_err *err)
+{
+    lanes_claim *c = ctx;
+    c->large |= cols[SL_COL_WAIT].i == SL_WAIT_LARGE;
+    c->found.over |= c->large;
+    return take_row(c, cols, err);
 }
 
 static int64_t between(int64_t low, int64_t n, int64_t high)
@@ -158,12 +179,12 @@ static int64_t between(int64_t low, int64_t n, int64_t high)
     return n < low ? low : n > high ? high : n;
 }
 
+/* Of a lane that gave nothing nothing lives up to what was read last; behind it there may be more. */
 static void see_floors(lanes_claim *c, int64_t ripe)
 {
     for (size_t i = 0; i < c->uses.count; i++)
-        if (c->firsts[i] ||
-            !c->busy) /* else the batch may have been full before its turn came */
-            sl_floor_seen(&c->uses.v[i].floor, ripe, c->firsts[i]);
+        sl_floor_seen(&c->uses.v[i].floor, ripe,
+                      c->firsts[i] || !c->busy ? c->firsts[i] : c->last + 1);
 }
 
 /* It was asked for a part of the lanes only: the sooner for the next part. */
@@ -173,50 +194,120 @@ static int64_t due_pause_ns(const lanes_claim *c)
     return DUE_EVERY_NS * (int64_t)c->uses.count / (owned > 0 ? owned : 1);
 }
 
+/* Room for a read: what is asked, and the parameters. */
+typedef struct reading {
+    sl_call calls[4];
+    size_t count;
+    sl_val due_in[3], delayed_in[2], take_in[5];
+} reading;
+
 /* Blocked keys that are due get at most a quarter of the batch, unless there was nothing else. */
-static sl_rc read_lanes(lanes_claim *c, sl_batch *b, int64_t max, sl_err *err)
+static void ask_due(lanes_claim *c, reading *r, int64_t max)
 {
-    size_t n = c->uses.count;
-    int64_t now_ns = sl_now_ns();
     int64_t share = c->busy ? 4 : 1;
     int64_t keys = between(1, max / share, DUE_KEYS);
     int64_t per_key = between(1, max / (share * keys), DUE_PER_KEY);
-    sl_val due_in[] = { sl_ints(c->lanes, n), sl_int(keys), sl_int(per_key) };
-    sl_val take_in[] = { sl_ints(c->lanes, n), sl_ints(c->floors, n), sl_ints(c->quotas, n),
-                         sl_int(max), sl_int(c->conf.batch_bytes) };
-    sl_val delayed_in[] = { due_in[0], sl_int(keys * per_key) };
-    sl_call calls[4];
-    size_t count = 0;
+    sl_val lanes = sl_ints(c->lanes, c->uses.count);
+    memcpy(r->due_in, (sl_val[]){ lanes, sl_int(keys), sl_int(per_key) }, sizeof r->due_in);
+    memcpy(r->delayed_in, (sl_val[]){ lanes, sl_int(keys * per_key) }, sizeof r->delayed_in);
+    r->calls[r->count++] = (sl_call){ .stmt = sl_db_stmt(c->db, "lanes/due"),
+                                      .in = r->due_in,
+                                      .row = sl_ordered_due_row,
+                                      .ctx = &c->found };
+    r->calls[r->count++] = (sl_call){ .stmt = sl_db_stmt(c->db, "lanes/delayed"),
+                                      .in = r->delayed_in,
+                                      .row = sl_ordered_delayed_row,
+                                      .ctx = &c->found };
+}
+
+static void ask_lanes(lanes_claim *c, reading *r, int64_t max)
+{
+    size_t n = c->uses.count;
+    memcpy(r->take_in,
+           (sl_val[]){ sl_ints(c->lanes, n), sl_ints(c->floors, n), sl_ints(c->quotas, n),
+                       sl_int(max), sl_int(c->conf.batch_bytes) },
+           sizeof r->take_in);
+    r->calls[r->count++] = (sl_call){
+        .stmt = sl_db_stmt(c->db, "lanes/take"), .in = r->take_in, .row = take_row, .ctx = c
+    };
+}
+
+/* From the lowest floor on; a whole batch of payloads that are no larger than that has room. */
+static void ask_stretch(lanes_claim *c, reading *r, int64_t max)
+{
+    int64_t from = INT64_MAX;
+    for (size_t i = 0; i < c->uses.count; i++)
+        from = c->floors[i] < from ? c->floors[i] : from;
+    memcpy(r->take_in,
+           (sl_val[]){ sl_ints(c->lanes, c->uses.count), sl_int(from),
+                       sl_int(sl_stretch_end(&c->stretch, from, max)), sl_int(max),
+                       sl_int(c->conf.batch_bytes / max) },
+           sizeof r->take_in);
+    r->calls[r->count++] = (sl_call){ .stmt = sl_db_stmt(c->db, "lanes/take_stretch"),
+                                      .in = r->take_in,
+                                      .row = stretch_row,
+                                      .ctx = c };
+}
+
+/* What a stretch that was filled has of a lane, says that it has more. */
+static void note_stretch(lanes_claim *c, int64_t max, int64_t came)
+{
+    if (c->large || came < max)
+        sl_stretch_failed(&c->stretch, c->large, sl_now_ns());
+    for (size_t i = 0; i < c->uses.count; i++)
+        c->quotas[i] = came < max ? INT64_MAX : 1;
+}
+
+static void begin_read(lanes_claim *c, sl_batch *b, int64_t max)
+{
+    memset(c->firsts, 0, c->uses.count * sizeof *c->firsts);
+    c->last = 0;
+    c->large = false;
+    sl_ordered_begin(&c->found, b, max, c->conf.batch_bytes);
+}
+
+static sl_rc read_once(lanes_claim *c, sl_batch *b, int64_t max, bool together, sl_err *err)
+{
+    int64_t now_ns = sl_now_ns();
+    reading r = { .count = 0 };
     sl_tickets *tickets = sl_lanes_tickets(c->conf.lanes);
     int64_t ripe = sl_tickets_ripe(tickets);
-    count += sl_tickets_ask(tickets, c->db, &c->writers, &calls[0]);
+    begin_read(c, b, max);
+    r.count += sl_tickets_ask(tickets, c->db, &c->writers, &r.calls[0]);
     bool due = now_ns >= c->due_ns;
-    if (due) {
-        calls[count++] = (sl_call){ .stmt = sl_db_stmt(c->db, "lanes/due"),
-                                    .in = due_in,
-                                    .row = sl_ordered_due_row,
-                                    .ctx = &c->found };
-        calls[count++] = (sl_call){ .stmt = sl_db_stmt(c->db, "lanes/delayed"),
-                                    .in = delayed_in,
-                                    .row = sl_ordered_delayed_row,
-                                    .ctx = &c->found };
-    }
-    calls[count++] = (sl_call){
-        .stmt = sl_db_stmt(c->db, "lanes/take"), .in = take_in, .row = take_row, .ctx = c
-    };
-    sl_ordered_begin(&c->found, b, max, c->conf.batch_bytes);
-    sl_rc rc = c->db->ops->run(c->db, calls, count, err);
+    if (due)
+        ask_due(c, &r, max);
+    (together ? ask_stretch : ask_lanes)(c, &r, max);
+    sl_rc rc = c->db->ops->run(c->db, r.calls, r.count, err);
     sl_tickets_answered(tickets, &c->writers, rc == SL_OK);
     if (rc != SL_OK)
         return rc;
-    c->busy = calls[count - 1].affected > 0;
+    int64_t came = r.calls[r.count - 1].affected;
+    int64_t held = due ? r.calls[r.count - 2].affected + r.calls[r.count - 3].affected : 0;
     if (due)
-        c->due_ns = calls[count - 2].affected + calls[count - 3].affected > 0
-                        ? 0
-                        : now_ns + due_pause_ns(c);
-    see_floors(c, ripe);
+        c->due_ns = held > 0 ? 0 : now_ns + due_pause_ns(c);
+    c->busy = came > 0;
+    c->stretched = together && held == 0; /* else their ids stretch the range */
+    sl_stretch_note(&c->stretch, max, came, c->last);
+    if (together)
+        note_stretch(c, max, came);
+    if (!together || came > 0)
+        see_floors(c, ripe);
     plan_forgetting(c, now_ns);
     return SL_OK;
+}
+
+/* A stretch that gives nothing says nothing: there may be some behind it, or one that is too large. */
+static sl_rc read_lanes(lanes_claim *c, sl_batch *b, int64_t max, sl_err *err)
+{
+    size_t lanes = sl_lanes_count(c->conf.lanes);
+    if (!c->forgot && sl_stretch_pays(&c->stretch, c->uses.count, lanes, sl_now_ns())) {
+        sl_rc rc = read_once(c, b, max, true, err);
+        if (rc != SL_OK || b->count > 0 || sl_ordered_found(&c->found))
+            return rc;
+        plan_quotas(c, max);
+    }
+    return read_once(c, b, max, false, err);
 }
 
 /* How the lanes of this turn are fenced. */
@@ -226,7 +317,8 @@ static const sl_ordered_how *how_of(const lanes_claim *c, sl_fencing *f)
     f->in[1] = sl_ints(c->epochs, c->uses.count);
     f->fence = (sl_call){ .stmt = sl_db_stmt(c->db, "lanes/fence"), .in = f->in };
     f->how = (sl_ordered_how){
-        .sent = "lanes/sent",
+        .sent = c->stretched ? "lanes/sent_stretch" : "lanes/sent",
+        .claims = c->stretched ? f->in : NULL,
         .keep = c->conf.keep ? "lanes/keep" : NULL,
         .fence = &f->fence,
         .fenced = (int64_t)c->uses.count,
@@ -280,10 +372,12 @@ static void put_back_quiet(lanes_claim *c, const sl_batch *b)
     for (size_t i = 0; i < b->count; i++)
         c->firsts[use_of(c, b->msgs[i].lane) - c->uses.v] = b->msgs[i].id;
     for (size_t i = 0; i < c->uses.count; i++) {
-        if (c->firsts[i])
+        if (c->firsts[i]) {
             swap_uses(c, i, kept++); /* those that are kept stay in their order */
-        else
-            c->uses.v[i].hungry = false;
+            continue;
+        }
+        c->uses.v[i].hungry = false;
+        sl_floor_propose(&c->uses.v[i].floor, sl_lanes_tickets(c->conf.lanes), c->last + 1);
     }
     sl_lanes_put_early(c->conf.lanes, c->uses.generation, c->uses.v + kept,
                        c->uses.count - kept);
@@ -392,6 +486,19 @@ static void lanes_close(sl_claim *base)
     free(c);
 }
 
+static sl_rc rehearse_stretch(sl_db *db, sl_err *err)
+{
+    int64_t none;
+    sl_val no = sl_ints(&none, 0);
+    sl_val take_in[] = { no, sl_int(0), sl_int(0), sl_int(0), sl_int(0) };
+    sl_val sent_in[] = { no, no, no };
+    sl_call calls[] = {
+        { .stmt = sl_db_stmt(db, "lanes/take_stretch"), .in = take_in, .row = sl_ordered_row },
+        { .stmt = sl_db_stmt(db, "lanes/sent_stretch"), .in = sent_in }
+    };
+    return db->ops->run(db, calls, 2, err);
+}
+
 /* Runs everything once on nothing. */
 static sl_rc rehearse(sl_db *db, const sl_claim_conf *conf, sl_err *err)
 {
@@ -410,6 +517,8 @@ static sl_rc rehearse(sl_db *db, const sl_claim_conf *conf, sl_err *err)
         { .stmt = sl_db_stmt(db, "lanes/fence"), .in = take_in }
     };
     sl_rc rc = db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
+    if (rc == SL_OK && sl_db_has(db, "lanes/take_stretch"))
+        rc = rehearse_stretch(db, err);
     if (rc == SL_OK && conf->keep)
         rc = sl_ordered_rehearse_keep(db, "lanes/keep", conf->consumes, err);
     return rc == SL_OK ? sl_ordered_rehearse(db, conf->consumes, err) : rc;
@@ -420,6 +529,7 @@ static sl_rc lanes_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl
     lanes_claim *c = sl_alloc(sizeof *c);
     *c = (lanes_claim){ .base = { &sl_claim_lanes }, .db = db, .conf = *conf };
     c->found.delays = conf->delays;
+    c->stretch.able = sl_db_has(db, "lanes/take_stretch");
     if (conf->lanes) /* it outlives connections */
         sl_tickets_doubt(sl_lanes_tickets(conf->lanes));
     sl_rc rc = rehearse(db, conf, err);

@@ -7,8 +7,7 @@
 #include "core/fault.h"
 #include "core/mem.h"
 
-enum { COL_KEY = 5, COL_WAIT = 11 };
-enum { WAIT_NOT, WAIT_KEY, WAIT_TIME, WAIT_DELAY };
+enum { COL_KEY = 5 };
 
 /* ---- Lists ---- */
 
@@ -97,7 +96,7 @@ static sl_rc add_held(sl_ordered *o, const sl_val *cols, sl_err *err)
 /* Its time has not come: either it waits alone, or its key with it. */
 static void add_early(sl_ordered *o, const sl_val *cols, sl_str key)
 {
-    if (cols[COL_WAIT].i == WAIT_DELAY && o->delays && key.p) {
+    if (cols[SL_COL_WAIT].i == SL_WAIT_DELAY && o->delays && key.p) {
         sl_id_list_add(&o->delayed, cols[0].i);
         return;
     }
@@ -109,9 +108,11 @@ sl_rc sl_ordered_row(void *ctx, const sl_val *cols, sl_err *err)
 {
     sl_ordered *o = ctx;
     sl_str key = cols[COL_KEY].null ? SL_NONE : cols[COL_KEY].s;
-    if (cols[COL_WAIT].i == WAIT_KEY || closed(o, key)) {
+    if (cols[SL_COL_WAIT].i == SL_WAIT_KEY || closed(o, key)) {
         sl_id_list_add(&o->behind, cols[0].i);
-    } else if (cols[COL_WAIT].i != WAIT_NOT) {
+    } else if (o->over) {
+        return SL_OK; /* its key must not wait for it: an earlier message of it may have been left */
+    } else if (cols[SL_COL_WAIT].i != SL_WAIT_NOT) {
         add_early(o, cols, key);
     } else {
         return add_message(o, cols, err);
@@ -137,7 +138,7 @@ sl_rc sl_ordered_due_row(void *ctx, const sl_val *cols, sl_err *err)
     note_served(o, key);
     if (cols[0].null || closed(o, key))
         return SL_OK;
-    if (cols[COL_WAIT].i == WAIT_NOT)
+    if (cols[SL_COL_WAIT].i == SL_WAIT_NOT)
         return add_held(o, cols, err);
     add_early(o, cols, key);
     return SL_OK;
@@ -147,7 +148,7 @@ sl_rc sl_ordered_delayed_row(void *ctx, const sl_val *cols, sl_err *err)
 {
     sl_ordered *o = ctx;
     sl_str key = cols[COL_KEY].null ? SL_NONE : cols[COL_KEY].s;
-    if (cols[COL_WAIT].i == WAIT_NOT && !closed(o, key))
+    if (cols[SL_COL_WAIT].i == SL_WAIT_NOT && !closed(o, key))
         return add_held(o, cols, err);
     sl_id_list_add(&o->rejoining, cols[0].i);
     return SL_OK;
@@ -322,8 +323,8 @@ static sl_rc write_sent(sl_db *db, const sl_groups *g, const sl_ordered_how *how
         sent_at = p.n;
         sl_val *in = add(&p, db, how->sent);
         in[0] = sl_ints(g->sent.ids, g->sent.n);
-        in[1] = sl_ints(g->sent.epochs, g->sent.n);
-        in[2] = sl_ints(g->sent.lanes, g->sent.n);
+        in[1] = how->claims ? how->claims[1] : sl_ints(g->sent.epochs, g->sent.n);
+        in[2] = how->claims ? how->claims[0] : sl_ints(g->sent.lanes, g->sent.n);
     }
     add_consumed(&p, db, g, how->keep != NULL);
     add_stranded(&p, db, &g->back);

@@ -50,10 +50,13 @@ typedef struct sl_ordered {
 void sl_ordered_begin(sl_ordered *o, sl_batch *b, int64_t max, int64_t bytes_max);
 void sl_ordered_fini(sl_ordered *o);
 
-enum { SL_COL_LANE = 10 };
+enum { SL_COL_LANE = 10, SL_COL_WAIT };
+/* Why a message may not go: its key is blocked; it is not yet due; the same, and it was never tried; its
+ * payload did not come with it. */
+enum { SL_WAIT_NOT, SL_WAIT_KEY, SL_WAIT_TIME, SL_WAIT_DELAY, SL_WAIT_LARGE };
 
 /* An sl_row_fn for the rows of claim/rows.h, with two more columns:
- *   lane, wait (0: may go, 1: its key is blocked, 2: not yet due, 3: the same, and never tried)
+ *   lane, wait (SL_WAIT_NOT and so on, but SL_WAIT_LARGE)
  * A row without id is a key that is due and has nothing held. */
 sl_rc sl_ordered_row(void *ordered, const sl_val *cols, sl_err *err);
 /* The same for rows that are held already. */
@@ -65,6 +68,7 @@ typedef struct sl_ordered_how {
     bool in_transaction; /* one is open that only this worker can end: it is the fence */
     const char
         *sent; /* statement: deletes by id and epoch, for what has nothing else to write */
+    const sl_val *claims; /* NULL, or what it takes instead of each message's: lanes, epochs */
     const char *keep;     /* NULL, or statement: copies by the same what is to be kept */
     const sl_call *fence; /* locks the claims, and returns those that are still ours */
     int64_t fenced;       /* so many should be */

@@ -49,11 +49,24 @@ void sl_db_close(sl_db *db)
         db->ops->close(db);
 }
 
-const sl_stmt *sl_db_stmt(const sl_db *db, const char *name)
+static const sl_stmt *find(const sl_db *db, const char *name)
 {
     for (int i = 0; i < sl_stmts_count; i++)
         if (!strcmp(sl_stmts[i].name, name) && !strcmp(sl_stmts[i].dialect, db->ops->name))
             return &sl_stmts[i];
+    return NULL;
+}
+
+bool sl_db_has(const sl_db *db, const char *name)
+{
+    return find(db, name) != NULL;
+}
+
+const sl_stmt *sl_db_stmt(const sl_db *db, const char *name)
+{
+    const sl_stmt *s = find(db, name);
+    if (s)
+        return s;
     fprintf(stderr, "sluice: no statement %s/%s\n", db->ops->name, name);
     abort(); /* every dialect has every statement: tests/sql */
 }

@@ -172,6 +172,8 @@ void sl_db_count(size_t statements); /* for drivers */
 
 /* A statement of this connection's dialect; asserts that it exists. */
 const sl_stmt *sl_db_stmt(const sl_db *db, const char *name);
+/* Few have no twin in the other dialects. */
+bool sl_db_has(const sl_db *db, const char *name);
 const sl_script *sl_script_named(const char *dialect, const char *name); /* or NULL */
 
 /* Runs one statement alone. */

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A stretch: a worker that has a good part of all lanes, and enough to do, reads the table in its own order
+ * instead of lane by lane, and deletes a range of it. Both cost the server about half. It does not
+ * pay where most of what stands there is of others' lanes, is held, or has gone: so a stretch looks at
+ * a bounded number of ids, and if that does not fill the batch, lanes are read one by one for a while.
+ */
+#ifndef SL_CLAIM_STRETCH_H
+#define SL_CLAIM_STRETCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct sl_stretch {
+    bool able;         /* the database has statements for it */
+    bool busy;         /* the last read, of either kind, gave a good part of a batch */
+    int64_t next;      /* what comes now is not far from here: one more than the last id */
+    int64_t resume_ns; /* lane by lane until then */
+} sl_stretch;
+
+/* Is a stretch worth trying, with so many of all lanes? */
+bool sl_stretch_pays(const sl_stretch *r, size_t used, size_t lanes, int64_t now_ns);
+/* Where a stretch from `from` on ends at the latest. */
+int64_t sl_stretch_end(const sl_stretch *r, int64_t from, int64_t max);
+/* A read for at most `max` messages gave `came`, the last one `last`. */
+void sl_stretch_note(sl_stretch *r, int64_t max, int64_t came, int64_t last);
+/* A stretch did not fill its batch, or met a message that is too large for it. */
+void sl_stretch_failed(sl_stretch *r, bool large, int64_t now_ns);
+
+#endif

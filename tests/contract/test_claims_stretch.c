@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A worker that is busy with most of the lanes reads the table in its own order and deletes ranges of it
+ * (claim/stretch.h). Where it does, and only there, a batch is full and its ids leave nothing out; so
+ * each test counts such batches, and all that the others promise holds for them, too.
+ */
+#include "contract/ordered.h"
+
+enum { MAX = 500, KEYS = 300 };
+
+/* `count` messages of so many keys in turn, with `bytes` of payload each. */
+static void fill(int count, int keys, int bytes)
+{
+    char sql[256];
+    snprintf(
+        sql, sizeof sql,
+        "INSERT INTO sluice_outbox (topic, entity_key, payload) SELECT 'x', 'k' || i %% %d, "
+        "convert_to(repeat('x', %d), 'UTF8') FROM generate_series(0, %d) i",
+        keys, bytes, count - 1);
+    testdb_exec(&t, sql);
+}
+
+static int64_t last_of[KEYS];
+static size_t came, stretches;
+
+static int setup_stretch(void **state)
+{
+    memset(last_of, 0, sizeof last_of);
+    came = stretches = 0;
+    return setup(state);
+}
+
+/* Each comes once: behind what came of its key before. */
+static void note(const worker *w)
+{
+    const sl_batch *m = &w->batch;
+    for (size_t i = 0; i < m->count; i++) {
+        long key = strtol(m->msgs[i].key.p + 1, NULL, 10);
+        assert_in_range(key, 0, KEYS - 1);
+        assert_true(m->msgs[i].id > last_of[key]);
+        last_of[key] = m->msgs[i].id;
+    }
+    came += m->count;
+    stretches += m->count == MAX && m->msgs[MAX - 1].id - m->msgs[0].id == MAX - 1;
+}
+
+/* Takes until so many stretches came one after the other; the last one is still in hand. */
+static void take_stretches(worker *w, size_t wanted)
+{
+    int64_t until_ns = sl_now_ns() + 30 * SL_SEC;
+    size_t had = stretches;
+    for (;;) {
+        take_some(w, MAX);
+        note(w);
+        if (stretches >= had + wanted)
+            return;
+        assert_int_equal(worker_settle(w, SL_SENT, SL_NONE), 0);
+        assert_true(sl_now_ns() < until_ns);
+    }
+}
+
+static void take_the_rest(worker *w, size_t all)
+{
+    while (came < all) {
+        take_some(w, MAX);
+        note(w);
+        assert_int_equal(worker_settle(w, SL_SENT, SL_NONE), 0);
+    }
+    assert_int_equal(came, all);
+    assert_int_equal(testdb_count(&t), 0);
+}
+
+static void the_busy_read_the_table_in_its_order(void **state)
+{
+    (void)state;
+    fill(20000, KEYS, 10);
+    open_worker(&a);
+    take_stretches(&a, 10);
+    assert_int_equal(worker_settle(&a, SL_SENT, SL_NONE), 0);
+    assert_int_equal((size_t)testdb_count(&t), 20000 - came);
+    take_the_rest(&a, 20000);
+    assert_true(stretches >= 20);
+}
+
+/* A few keys leave most lanes without anything: their floors must not hold the others back. */
+static void quiet_lanes_are_no_obstacle(void **state)
+{
+    (void)state;
+    fill(10000, 3, 10);
+    open_worker(&a);
+    take_stretches(&a, 5);
+    assert_int_equal(worker_settle(&a, SL_SENT, SL_NONE), 0);
+    take_the_rest(&a, 10000);
+}
+
+/* Its id was given out before, it is committed while the others are sent: nobody has seen it. */
+static void what_is_committed_late_in_between_stays(void **state)
+{
+    (void)state;
+    char sql[200];
+    fill(5000, KEYS, 10);
+    open_worker(&a);
+    take_stretches(&a, 2);
+    assert_int_equal(worker_settle(&a, SL_SENT, SL_NONE), 0);
+    long long id = (long long)testdb_int(&t, "SELECT min(id) FROM sluice_outbox") + MAX / 2;
+    snprintf(sql, sizeof sql, "UPDATE sluice_outbox SET id = %lld WHERE id = %lld", id + 100000,
+             id); /* another, at the end of the table, has its place */
+    testdb_exec(&t, sql);
+    assert_int_equal(worker_take(&a, MAX), MAX);
+    assert_true(a.batch.msgs[0].id < id && a.batch.msgs[MAX - 1].id > id);
+    snprintf(sql, sizeof sql,
+             "INSERT INTO sluice_outbox (id, topic, entity_key, payload) OVERRIDING SYSTEM "
+             "VALUE VALUES "
+             "(%lld, 'x', 'late', 'p')",
+             id);
+    testdb_exec(&t, sql);
+    assert_int_equal(worker_settle(&a, SL_SENT, SL_NONE), 0);
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM sluice_outbox WHERE id <= %lld", id);
+    assert_int_equal(testdb_int(&t, sql), 1);
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM sluice_outbox WHERE id <= %lld",
+             (long long)a.batch.msgs[MAX - 1].id);
+    assert_int_equal(testdb_int(&t, sql), 1);
+    worker_take(&a, MAX);
+    assert_int_equal(a.batch.msgs[0].id, id);
+}
+
+/* Not half of what stands there is theirs. */
+static void workers_share_the_table(void **state)
+{
+    (void)state;
+    fill(20000, KEYS, 10);
+    open_with(&a, 1 << 20, 2);
+    open_with(&b, 1 << 20, 2);
+    size_t full = 0;
+    while (came < 20000) {
+        worker_take(&a, MAX);
+        worker_take(&b, MAX);
+        note(&a);
+        note(&b);
+        full += a.batch.count == MAX;
+        full += b.batch.count == MAX;
+        if (a.batch.count)
+            assert_int_equal(worker_settle(&a, SL_SENT, SL_NONE), 0);
+        if (b.batch.count)
+            assert_int_equal(worker_settle(&b, SL_SENT, SL_NONE), 0);
+    }
+    assert_int_equal(came, 20000);
+    assert_int_equal(testdb_count(&t), 0);
+    assert_true(full >= 10);
+}
+
+/* Ten times what a message may have on average: it is read the other way, and nothing passes it. */
+static void large_ones_come_whole(void **state)
+{
+    (void)state;
+    enum { LARGE = 100 * 1000 };
+    char sql[200];
+    size_t large = 0;
+    fill(6000, KEYS, 10);
+    snprintf(sql, sizeof sql,
+             "UPDATE sluice_outbox SET payload = convert_to(repeat('y', %d), 'UTF8') WHERE id "
+             "IN (3001, 3002, 4000)",
+             LARGE);
+    testdb_exec(&t, sql);
+    open_with(&a, 500 * MAX, 1);
+    take_stretches(&a, 1);
+    for (;;) {
+        for (size_t i = 0; i < a.batch.count; i++) {
+            const sl_msg *m = &a.batch.msgs[i];
+            bool is = m->id == 3001 || m->id == 3002 || m->id == 4000;
+            assert_int_equal(m->payload.n, is ? LARGE : 10);
+            large += is;
+        }
+        assert_int_equal(worker_settle(&a, SL_SENT, SL_NONE), 0);
+        assert_int_equal(
+            blocked(),
+            0); /* a stretch ends before it, and does not take it for one that waits */
+        if (came == 6000)
+            break;
+        take_some(&a, MAX);
+        note(&a);
+    }
+    assert_int_equal(large, 3);
+    assert_int_equal(testdb_count(&t), 0);
+}
+
+/* As the relay does: nothing of a key goes after one that failed. Returns how many were sent. */
+static size_t send_in_order(worker *w)
+{
+    bool failed[KEYS] = { false };
+    size_t sent = 0;
+    for (size_t i = 0; i < w->batch.count; i++) {
+        sl_msg *m = &w->batch.msgs[i];
+        long key = strtol(m->key.p + 1, NULL, 10);
+        bool fails = m->attempt == 1 && m->id % 487 == 0;
+        if (failed[key]) {
+            sl_msg_settle(&w->batch, m, SL_RELEASED, SL_NONE);
+            continue;
+        }
+        assert_int_equal(m->id, last_of[key] ? last_of[key] + KEYS : key + 1);
+        failed[key] = fails;
+        last_of[key] = fails ? last_of[key] : m->id;
+        sent += !fails;
+        m->delay_ns = 3600 * SL_SEC;
+        sl_msg_settle(&w->batch, m, fails ? SL_RETRY : SL_SENT, SL_STR("why"));
+    }
+    return sent;
+}
+
+/* Some fail at first, some are for later: behind them nothing of their key goes, and none is left out. */
+static void what_waits_holds_its_key(void **state)
+{
+    (void)state;
+    fill(10000, KEYS, 10);
+    testdb_exec(&t, "UPDATE sluice_outbox SET available_at = now() + interval '1 h' WHERE id % "
+                    "977 = 0");
+    open_worker(&a);
+    int64_t until_ns = sl_now_ns() + 60 * SL_SEC;
+    while (came < 10000 && sl_now_ns() < until_ns) {
+        if (worker_take(&a, MAX) == 0) {
+            all_due();
+            continue;
+        }
+        stretches += a.batch.count == MAX;
+        came += send_in_order(&a);
+        assert_int_equal(worker_settle(&a, SL_SENT, SL_NONE), 0);
+    }
+    assert_int_equal(came, 10000);
+    assert_int_equal(testdb_count(&t), 0);
+    assert_true(stretches > 0);
+}
+
+/* Another has one of the lanes meanwhile. */
+static void a_lane_that_was_lost_keeps_its_messages(void **state)
+{
+    (void)state;
+    char sql[160];
+    fill(5000, KEYS, 10);
+    open_worker(&a);
+    take_stretches(&a, 2);
+    int64_t lane = a.batch.msgs[0].lane;
+    size_t of_lane = 0;
+    for (size_t i = 0; i < a.batch.count; i++)
+        of_lane += a.batch.msgs[i].lane == lane;
+    snprintf(sql, sizeof sql,
+             "UPDATE sluice_outbox_lanes SET epoch = epoch + 1000 WHERE lane = %lld",
+             (long long)lane);
+    testdb_exec(&t, sql);
+    assert_int_equal(worker_settle(&a, SL_SENT, SL_NONE), of_lane);
+    snprintf(sql, sizeof sql,
+             "SELECT count(*) FROM sluice_outbox WHERE id <= %lld AND lane = %lld",
+             (long long)a.batch.msgs[MAX - 1].id, (long long)lane);
+    assert_int_equal((size_t)testdb_int(&t, sql), of_lane);
+    assert_int_equal((size_t)testdb_count(&t), 5000 - came + of_lane);
+}
+
+int main(void)
+{
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup_stretch, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(the_busy_read_the_table_in_its_order),
+        TEST(quiet_lanes_are_no_obstacle),
+        TEST(what_is_committed_late_in_between_stays),
+        TEST(workers_share_the_table),
+        TEST(large_ones_come_whole),
+        TEST(what_waits_holds_its_key),
+        TEST(a_lane_that_was_lost_keeps_its_messages),
+    };
+    if (!testdb_has("postgres")) {
+        puts("PostgreSQL alone has the statements, and there is none here");
+        return TESTDB_SKIPPED;
+    }
+    dialect = "postgres";
+    strategy = sl_claim_named("lanes");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
