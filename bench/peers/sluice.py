@@ -1,5 +1,5 @@
-"""Sluice itself, on the same server: `lanes` with order, `skip-locked` in a transaction without, into null: with one and
-two workers. null: keeps no record, so that the counts of the log are checked there; one more configuration goes into a
+"""Sluice itself, on the same server: `lanes` with order; without, the faster of that and `skip-locked` in a transaction.
+Into null:, which keeps no record, so that the counts of the log are checked there; one more configuration goes into a
 file, whose lines are checked as the records of the others are."""
 import array
 import json
@@ -12,10 +12,15 @@ from parts.tables import PostgresTable
 
 from .peer import Config, Drained, Peer
 
-BATCH = 500
 ROWS = 400000
-WAY = {"ordered": next(w for w in WAYS if w.name == "lanes"),
-       "unordered": next(w for w in WAYS if w.name == "skip-locked-transaction")}
+WAY = {way.name: way for way in WAYS}
+OF_MODE = {"ordered": "lanes", "unordered": "skip-locked-transaction"}
+
+
+def config(way, workers, batch, file=False):
+    plural = "s" if workers > 1 else ""
+    return Config(f"{way}, {workers} worker{plural}, batch {batch:,}, {'file:' if file else 'null:'}",
+                  {"way": way, "workers": workers, "batch": batch, "file": file}, ROWS)
 
 
 class Table(PostgresTable):
@@ -46,10 +51,10 @@ class Sluice(Peer):
         self.version = re.search(r"\d[\d.]*", run_command([program, "--version"])).group()
 
     def configs(self, mode):
-        """The first two count; the third is for the check, and for comparison."""
-        return [Config("1 worker, null:", {"workers": 1, "file": False}, ROWS),
-                Config("2 workers, null:", {"workers": 2, "file": False}, ROWS),
-                Config("2 workers, file:", {"workers": 2, "file": True}, ROWS)]
+        """The one into a file is for the check, and for comparison."""
+        way = OF_MODE[mode]
+        more = [] if mode == "ordered" else [config("lanes", 2, 5000)]
+        return [config(way, 1, 500), config(way, 2, 500), config(way, 2, 5000), *more, config(way, 2, 500, file=True)]
 
     def install(self):
         pass  # it is built by make
@@ -60,13 +65,14 @@ class Sluice(Peer):
         self.table.add(load.rows, key=f"'order:' || g % {load.keys}")
 
     def drain(self, url, load, config, record):
-        options = types.SimpleNamespace(sluice=self.program, batch=BATCH)
+        own = config.settings
+        options = types.SimpleNamespace(sluice=self.program, batch=own["batch"])
         lines = record + ".jsonl"
-        run = drain(options, self.table, WAY[load.mode], f"file:{lines}" if config.settings["file"] else "null:",
-                    config.settings["workers"], load.rows)
-        if config.settings["file"]:
+        run = drain(options, self.table, WAY[own["way"]], f"file:{lines}" if own["file"] else "null:",
+                    own["workers"], load.rows)
+        if own["file"]:
             write_record(lines, record)
-        return Drained(0, run.seconds, record if config.settings["file"] else None)
+        return Drained(0, run.seconds, record if own["file"] else None)
 
     def left(self, server, dbname):
         return sum(self.table.left())

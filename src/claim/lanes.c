@@ -41,6 +41,7 @@ typedef struct lanes_claim {
     int64_t last;                              /* of all, what was read last */
     sl_stretch stretch;
     bool stretched; /* this turn's messages came as a stretch, and are settled as one */
+    bool beyond;    /* there is more behind it, or that was not asked */
     bool large;     /* it met one that is too large for a stretch */
     sl_writers writers;
     size_t cap;
@@ -196,8 +197,8 @@ static int64_t due_pause_ns(const lanes_claim *c)
 
 /* Room for a read: what is asked, and the parameters. */
 typedef struct reading {
-    sl_call calls[4];
-    size_t count;
+    sl_call calls[5];
+    size_t count, take; /* which of them takes */
     sl_val due_in[3], delayed_in[2], take_in[5];
 } reading;
 
@@ -227,35 +228,57 @@ static void ask_lanes(lanes_claim *c, reading *r, int64_t max)
            (sl_val[]){ sl_ints(c->lanes, n), sl_ints(c->floors, n), sl_ints(c->quotas, n),
                        sl_int(max), sl_int(c->conf.batch_bytes) },
            sizeof r->take_in);
-    r->calls[r->count++] = (sl_call){
+    r->take = r->count++;
+    r->calls[r->take] = (sl_call){
         .stmt = sl_db_stmt(c->db, "lanes/take"), .in = r->take_in, .row = take_row, .ctx = c
     };
 }
 
-/* From the lowest floor on; a whole batch of payloads that are no larger than that has room. */
+static sl_rc beyond_row(void *ctx, const sl_val *cols, sl_err *err)
+{
+    (void)err;
+    ((lanes_claim *)ctx)->beyond = cols[0].i != 0;
+    return SL_OK;
+}
+
+static int64_t lowest_floor(const lanes_claim *c)
+{
+    int64_t low = INT64_MAX;
+    for (size_t i = 0; i < c->uses.count; i++)
+        low = c->floors[i] < low ? c->floors[i] : low;
+    return low;
+}
+
+/* From the lowest floor on; a whole batch of payloads that are no larger than that has room. While it fills
+ * batches, what is beyond it need not be asked. */
 static void ask_stretch(lanes_claim *c, reading *r, int64_t max)
 {
-    int64_t from = INT64_MAX;
-    for (size_t i = 0; i < c->uses.count; i++)
-        from = c->floors[i] < from ? c->floors[i] : from;
+    int64_t from = lowest_floor(c);
     memcpy(r->take_in,
            (sl_val[]){ sl_ints(c->lanes, c->uses.count), sl_int(from),
                        sl_int(sl_stretch_end(&c->stretch, from, max)), sl_int(max),
                        sl_int(c->conf.batch_bytes / max) },
            sizeof r->take_in);
-    r->calls[r->count++] = (sl_call){ .stmt = sl_db_stmt(c->db, "lanes/take_stretch"),
-                                      .in = r->take_in,
-                                      .row = stretch_row,
-                                      .ctx = c };
+    r->take = r->count++;
+    r->calls[r->take] = (sl_call){ .stmt = sl_db_stmt(c->db, "lanes/take_stretch"),
+                                   .in = r->take_in,
+                                   .row = stretch_row,
+                                   .ctx = c };
+    if (!c->stretch.busy)
+        r->calls[r->count++] = (sl_call){ .stmt = sl_db_stmt(c->db, "lanes/beyond"),
+                                          .in = &r->take_in[2],
+                                          .row = beyond_row,
+                                          .ctx = c };
 }
 
 /* What a stretch that was filled has of a lane, says that it has more. */
 static void note_stretch(lanes_claim *c, int64_t max, int64_t came)
 {
-    if (c->large || came < max)
+    bool full = came >= max;
+    if (c->large || (!full && c->beyond && !c->stretch.busy))
         sl_stretch_failed(&c->stretch, c->large, sl_now_ns());
     for (size_t i = 0; i < c->uses.count; i++)
-        c->quotas[i] = came < max ? INT64_MAX : 1;
+        c->quotas[i] = full ? 1 : INT64_MAX;
 }
 
 static void begin_read(lanes_claim *c, sl_batch *b, int64_t max)
@@ -263,6 +286,7 @@ static void begin_read(lanes_claim *c, sl_batch *b, int64_t max)
     memset(c->firsts, 0, c->uses.count * sizeof *c->firsts);
     c->last = 0;
     c->large = false;
+    c->beyond = true;
     sl_ordered_begin(&c->found, b, max, c->conf.batch_bytes);
 }
 
@@ -282,28 +306,34 @@ static sl_rc read_once(lanes_claim *c, sl_batch *b, int64_t max, bool together, 
     sl_tickets_answered(tickets, &c->writers, rc == SL_OK);
     if (rc != SL_OK)
         return rc;
-    int64_t came = r.calls[r.count - 1].affected;
-    int64_t held = due ? r.calls[r.count - 2].affected + r.calls[r.count - 3].affected : 0;
+    int64_t came = r.calls[r.take].affected;
+    int64_t held = due ? r.calls[r.take - 1].affected + r.calls[r.take - 2].affected : 0;
     if (due)
         c->due_ns = held > 0 ? 0 : now_ns + due_pause_ns(c);
     c->busy = came > 0;
     c->stretched = together && held == 0; /* else their ids stretch the range */
-    sl_stretch_note(&c->stretch, max, came, c->last);
     if (together)
         note_stretch(c, max, came);
-    if (!together || came > 0)
+    sl_stretch_note(&c->stretch, max, came, c->last);
+    if (!together || came > 0 || !c->beyond)
         see_floors(c, ripe);
     plan_forgetting(c, now_ns);
     return SL_OK;
 }
 
-/* A stretch that gives nothing says nothing: there may be some behind it, or one that is too large. */
+static bool stretch_pays(const lanes_claim *c, int64_t max)
+{
+    return !c->forgot && sl_stretch_has_part(c->uses.count, sl_lanes_count(c->conf.lanes)) &&
+           sl_stretch_pays(&c->stretch, lowest_floor(c), max, sl_now_ns());
+}
+
+/* A stretch that gives nothing says nothing if there is more behind it, or one that is too large. */
 static sl_rc read_lanes(lanes_claim *c, sl_batch *b, int64_t max, sl_err *err)
 {
-    size_t lanes = sl_lanes_count(c->conf.lanes);
-    if (!c->forgot && sl_stretch_pays(&c->stretch, c->uses.count, lanes, sl_now_ns())) {
+    if (stretch_pays(c, max)) {
         sl_rc rc = read_once(c, b, max, true, err);
-        if (rc != SL_OK || b->count > 0 || sl_ordered_found(&c->found))
+        bool all = !c->beyond && !c->large;
+        if (rc != SL_OK || all || b->count > 0 || sl_ordered_found(&c->found))
             return rc;
         plan_quotas(c, max);
     }
@@ -398,6 +428,8 @@ static sl_rc lanes_take(sl_claim *base, sl_batch *b, int64_t max, sl_err *err)
     sl_rc rc = sift(c, b, max, err);
     stamp_epochs(c, b);
     sl_batch_sort(b);
+    c->stretched = c->stretched && b->count > 0 &&
+                   sl_stretch_dense(b->msgs[0].id, b->msgs[b->count - 1].id, b->count);
     if (rc == SL_OK && b->count > 0)
         put_back_quiet(c, b);
     if (rc == SL_OK && b->count == 0) {
@@ -494,9 +526,10 @@ static sl_rc rehearse_stretch(sl_db *db, sl_err *err)
     sl_val sent_in[] = { no, no, no };
     sl_call calls[] = {
         { .stmt = sl_db_stmt(db, "lanes/take_stretch"), .in = take_in, .row = sl_ordered_row },
-        { .stmt = sl_db_stmt(db, "lanes/sent_stretch"), .in = sent_in }
+        { .stmt = sl_db_stmt(db, "lanes/sent_stretch"), .in = sent_in },
+        { .stmt = sl_db_stmt(db, "lanes/beyond"), .in = &take_in[1] }
     };
-    return db->ops->run(db, calls, 2, err);
+    return db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
 }
 
 /* Runs everything once on nothing. */

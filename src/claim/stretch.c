@@ -5,33 +5,51 @@
 
 /* With fewer than a third of the lanes, reading lane by lane is as fast. */
 enum { PART = 3 };
-/* A stretch looks at so many ids for each message of the batch: others' messages, held ones, gaps. */
+/* It has so many ids for each message of the batch: others' messages, held ones, gaps. */
 enum { SPAN = 16 };
-/* An empty try costs a millisecond or two: a few hundredths of the time. */
+/* And so many that have gone, before floors follow. */
+enum { LAG = 64 };
+/* Deleting a range looks at each that lives in it: about as much as to look up one in four. */
+enum { SPARSE = 4 };
+/* A try that fails costs a millisecond or two: a few hundredths of the time. */
 #define PAUSE_NS (100 * SL_MS)
 /* Large messages seldom come alone, and such a batch is read twice. */
 #define LARGE_PAUSE_NS (SL_SEC)
 
-bool sl_stretch_pays(const sl_stretch *r, size_t used, size_t lanes, int64_t now_ns)
+static int64_t plus(int64_t at, int64_t max, int64_t times)
 {
-    return r->able && r->busy && used * PART >= lanes && now_ns >= r->resume_ns;
+    int64_t more = max < INT64_MAX / times ? max * times : INT64_MAX;
+    return at < INT64_MAX - more ? at + more : INT64_MAX;
 }
 
-int64_t sl_stretch_end(const sl_stretch *r, int64_t from, int64_t max)
+bool sl_stretch_has_part(size_t used, size_t lanes)
 {
-    int64_t begin = r->next > from ? r->next : from;
-    int64_t span = max < INT64_MAX / SPAN ? max * SPAN : INT64_MAX;
-    return begin < INT64_MAX - span ? begin + span : INT64_MAX;
+    return used * PART >= lanes;
 }
 
-void sl_stretch_note(sl_stretch *r, int64_t max, int64_t came, int64_t last)
+bool sl_stretch_pays(const sl_stretch *s, int64_t from, int64_t max, int64_t now_ns)
 {
-    r->busy = came > 0 && came >= max / 2;
+    return s->able && now_ns >= s->resume_ns && s->next <= plus(from, max, LAG);
+}
+
+int64_t sl_stretch_end(const sl_stretch *s, int64_t from, int64_t max)
+{
+    return plus(s->next > from ? s->next : from, max, SPAN);
+}
+
+void sl_stretch_note(sl_stretch *s, int64_t max, int64_t came, int64_t last)
+{
+    s->busy = came > 0 && came >= max / 2;
     if (came > 0)
-        r->next = last < INT64_MAX ? last + 1 : last;
+        s->next = last < INT64_MAX ? last + 1 : last;
 }
 
-void sl_stretch_failed(sl_stretch *r, bool large, int64_t now_ns)
+void sl_stretch_failed(sl_stretch *s, bool large, int64_t now_ns)
 {
-    r->resume_ns = now_ns + (large ? LARGE_PAUSE_NS : PAUSE_NS);
+    s->resume_ns = now_ns + (large ? LARGE_PAUSE_NS : PAUSE_NS);
+}
+
+bool sl_stretch_dense(int64_t first, int64_t last, size_t count)
+{
+    return last - first < SPARSE * (int64_t)count;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stretch: a worker that has a good part of all lanes, and enough to do, reads the table in its own order
- * instead of lane by lane, and deletes a range of it. Both cost the server about half. It does not
- * pay where most of what stands there is of others' lanes, is held, or has gone: so a stretch looks at
- * a bounded number of ids, and if that does not fill the batch, lanes are read one by one for a while.
+ * A stretch: a worker that has a good part of all lanes reads the table in its own order instead of lane by
+ * lane, and deletes a range of it. Both cost the server about half, and for a few messages much less. It does not
+ * pay where most of what stands there is of others' lanes, is held, or has gone: so a stretch is a bounded
+ * number of ids. When it does not fill the batch and there is more beyond it, or where it would begin far
+ * below what comes next, lanes are read one by one.
  */
 #ifndef SL_CLAIM_STRETCH_H
 #define SL_CLAIM_STRETCH_H
@@ -19,13 +20,16 @@ typedef struct sl_stretch {
     int64_t resume_ns; /* lane by lane until then */
 } sl_stretch;
 
-/* Is a stretch worth trying, with so many of all lanes? */
-bool sl_stretch_pays(const sl_stretch *r, size_t used, size_t lanes, int64_t now_ns);
-/* Where a stretch from `from` on ends at the latest. */
-int64_t sl_stretch_end(const sl_stretch *r, int64_t from, int64_t max);
+/* Is one from `from` on worth trying, with so many of all lanes, for a batch of `max`? */
+bool sl_stretch_pays(const sl_stretch *s, int64_t from, int64_t max, int64_t now_ns);
+bool sl_stretch_has_part(size_t used, size_t lanes);
+/* Where it ends at the latest. */
+int64_t sl_stretch_end(const sl_stretch *s, int64_t from, int64_t max);
 /* A read for at most `max` messages gave `came`, the last one `last`. */
-void sl_stretch_note(sl_stretch *r, int64_t max, int64_t came, int64_t last);
-/* A stretch did not fill its batch, or met a message that is too large for it. */
-void sl_stretch_failed(sl_stretch *r, bool large, int64_t now_ns);
+void sl_stretch_note(sl_stretch *s, int64_t max, int64_t came, int64_t last);
+/* One did not fill its batch, and there is more; or it met a message that is too large for it. */
+void sl_stretch_failed(sl_stretch *s, bool large, int64_t now_ns);
+/* Is a range of ids mostly those of a batch? */
+bool sl_stretch_dense(int64_t first, int64_t last, size_t count);
 
 #endif

@@ -118,6 +118,13 @@ static void lanes_by_lane_and_floor(void **state)
     looks_up("lanes/take", "'{1,2,3}', '{0,0,0}', '{100,100,100}', 300, 8388608", BY_LANE);
     looks_up("lanes/sent", "'{1,2,3}', '{1,1,1}', '{1,2,3}'", BY_ID);
     looks_up("lanes/sent", "'{1,2,3}', '{1,1,1}', '{1,2,3}'", "Index Cond: (lane = ANY ($3))");
+    looks_up("lanes/take_stretch", "'{1,2,3}', 1, 8000, 500, 16000",
+             "outbox_pkey on outbox m\n");
+    looks_up("lanes/take_stretch", "'{1,2,3}', 1, 8000, 500, 16000",
+             "Index Cond: ((id >= $2) AND (id < $3))");
+    looks_up("lanes/sent_stretch", "'{1,2,3}', '{1,1,1}', '{1,2,3}'",
+             "Index Cond: ((id >= ($1)[1]) AND (id <= ");
+    looks_up("lanes/beyond", "8000", "Index Cond: (id >= $1)");
     looks_up("lanes/due", "'{1,2,3}', 16, 32", BY_DUE);
     looks_up("lanes/due", "'{1,2,3}', 16, 32", "Index Cond: (entity_key = ");
     looks_up("lanes/due", "'{1,2,3}', 16, 32", "Index Cond: (available_at <= ");

@@ -4,22 +4,41 @@
 #include "core/clock.h"
 #include "unit/unit.h"
 
-static void it_pays_for_the_busy_with_many_lanes(void **state)
+static void it_pays_with_many_lanes_not_far_below(void **state)
 {
     (void)state;
     sl_stretch s = { .able = true };
-    assert_false(sl_stretch_pays(&s, 64, 64, 0)); /* nothing is known yet */
+    assert_true(sl_stretch_has_part(64, 64));
+    assert_true(sl_stretch_has_part(22, 64));
+    assert_false(sl_stretch_has_part(21, 64));
+    assert_true(sl_stretch_pays(&s, 0, 100, 0)); /* nothing is known yet */
+    sl_stretch_note(&s, 100, 1, 10000);
+    assert_true(sl_stretch_pays(&s, 10001, 100, 0));
+    assert_true(sl_stretch_pays(&s, 10001 - 6400, 100, 0));
+    assert_false(sl_stretch_pays(&s, 10001 - 6401, 100, 0));
+    s.able = false;
+    assert_false(sl_stretch_pays(&s, 10001, 100, 0));
+}
+
+static void half_a_batch_is_busy(void **state)
+{
+    (void)state;
+    sl_stretch s = { .able = true };
     sl_stretch_note(&s, 100, 49, 7);
-    assert_false(sl_stretch_pays(&s, 64, 64, 0));
+    assert_false(s.busy);
     sl_stretch_note(&s, 100, 50, 7);
-    assert_true(sl_stretch_pays(&s, 64, 64, 0));
-    assert_true(sl_stretch_pays(&s, 22, 64, 0));
-    assert_false(sl_stretch_pays(&s, 21, 64, 0));
+    assert_true(s.busy);
     sl_stretch_note(&s, 1, 0, 0);
-    assert_false(sl_stretch_pays(&s, 64, 64, 0));
-    s = (sl_stretch){ .able = false };
-    sl_stretch_note(&s, 100, 100, 7);
-    assert_false(sl_stretch_pays(&s, 64, 64, 0));
+    assert_false(s.busy);
+    assert_int_equal(s.next, 8);
+}
+
+static void a_range_is_dense_or_not(void **state)
+{
+    (void)state;
+    assert_true(sl_stretch_dense(7, 7, 1));
+    assert_true(sl_stretch_dense(1, 400, 100));
+    assert_false(sl_stretch_dense(1, 401, 100));
 }
 
 static void it_ends_not_far_from_where_the_last_one_did(void **state)
@@ -50,17 +69,19 @@ static void after_a_failure_it_rests(void **state)
     sl_stretch s = { .able = true };
     sl_stretch_note(&s, 100, 100, 7);
     sl_stretch_failed(&s, false, SL_SEC);
-    assert_false(sl_stretch_pays(&s, 64, 64, SL_SEC));
-    assert_true(sl_stretch_pays(&s, 64, 64, SL_SEC + 100 * SL_MS));
+    assert_false(sl_stretch_pays(&s, 0, 64, SL_SEC));
+    assert_true(sl_stretch_pays(&s, 0, 64, SL_SEC + 100 * SL_MS));
     sl_stretch_failed(&s, true, SL_SEC);
-    assert_false(sl_stretch_pays(&s, 64, 64, SL_SEC + 100 * SL_MS));
-    assert_true(sl_stretch_pays(&s, 64, 64, 2 * SL_SEC));
+    assert_false(sl_stretch_pays(&s, 0, 64, SL_SEC + 100 * SL_MS));
+    assert_true(sl_stretch_pays(&s, 0, 64, 2 * SL_SEC));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_pays_for_the_busy_with_many_lanes),
+        cmocka_unit_test(it_pays_with_many_lanes_not_far_below),
+        cmocka_unit_test(half_a_batch_is_busy),
+        cmocka_unit_test(a_range_is_dense_or_not),
         cmocka_unit_test(it_ends_not_far_from_where_the_last_one_did),
         cmocka_unit_test(ids_end_somewhere),
         cmocka_unit_test(after_a_failure_it_rests),
