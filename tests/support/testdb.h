@@ -354,6 +354,7 @@ static inline bool testdb_waits_for_lock(testdb *t)
         if (sl_now_ns() > until_ns)
             return false;
         usleep(1000);
+        testdb_exec(t, "SELECT pg_stat_clear_snapshot()"); /* for an eye in a transaction */
     }
     return true;
 }
