@@ -220,7 +220,7 @@ static sl_rc join(sl_member *m, sl_err *err)
 
 /* Two processes of one name: of a restarted node the old row stays for a while and ends; one that is
  * renewed lives. The younger gives way. */
-static sl_rc look_for_rival(sl_member *m, sl_err *err)
+static sl_rc look_for_rival(sl_member *m, int64_t asked_ns, sl_err *err)
 {
     int64_t born = 0;
     const sl_node_row *rival = NULL;
@@ -235,7 +235,8 @@ static sl_rc look_for_rival(sl_member *m, sl_err *err)
     m->rival_until_ns = rival ? sl_now_ns() + rival->left_us * 1000 : 0;
     if (rival && !was_ns)
         alarm_all(m);
-    if (!rival || !was_ns || m->rival_until_ns < was_ns + 200 * SL_MS)
+    /* Counted from before the question: an answer that was slow to come must not look like a beat. */
+    if (!rival || !was_ns || asked_ns + rival->left_us * 1000 < was_ns + 200 * SL_MS)
         return SL_OK;
     if (born > rival->born)
         return sl_fail(err, SL_OPERATOR,
@@ -274,10 +275,11 @@ static sl_rc look_around(sl_member *m, const sl_beat *now, sl_err *err)
             sl_log_line(m->conf.log, SL_LOG_WARN, "nodes that did not beat are forgotten",
                         NULL);
     }
+    int64_t asked_ns = sl_now_ns();
     if (rc == SL_OK && (changed || pruned || m->rival_until_ns || !m->last.alive))
         rc = sl_nodes_list(m->db, &m->peers, err);
     if (rc == SL_OK && (changed || m->rival_until_ns))
-        rc = look_for_rival(m, err);
+        rc = look_for_rival(m, asked_ns, err);
     if (rc == SL_OK && (changed || pruned))
         rc = list_orphans(m, err);
     if (rc == SL_OK && (changed || pruned)) {

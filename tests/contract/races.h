@@ -235,6 +235,7 @@ typedef struct race_plan {
     bool late;    /* every second producer's turn commits an id after higher ones of its key */
     /* Looks for these, and ends as soon as it has seen all of them. */
     bool want_concurrent, want_disorder;
+    int disturbances;           /* at least so often it is disturbed */
     int64_t extra, extra_first; /* for the claims of all workers, and of the first */
 } race_plan;
 
@@ -275,6 +276,7 @@ struct race {
     producer producers[RACE_PRODUCERS];
     pthread_t disturber;
     _Atomic int producing;
+    _Atomic int disturbed;
     _Atomic bool stop;
 };
 
@@ -360,7 +362,8 @@ static inline void *producer_main(void *arg)
 {
     producer *p = arg;
     race *r = p->race;
-    while (!r->stop && p->rc == SL_OK && r->watch->made < r->plan.messages) {
+    while (!r->stop && p->rc == SL_OK &&
+           (r->watch->made < r->plan.messages || r->disturbed < r->plan.disturbances)) {
         if (r->watch->made - r->watch->distinct >= r->plan.backlog)
             usleep(100);
         else
@@ -426,7 +429,7 @@ static inline void *racer_main(void *arg)
 static inline void *disturber_main(void *arg)
 {
     race *r = arg;
-    while (!r->stop)
+    for (; !r->stop; r->disturbed++)
         r->how->disturb(r);
     return NULL;
 }

@@ -66,7 +66,7 @@ static void open_successor(void)
 
 static size_t take_soon(worker *w, int64_t max)
 {
-    int64_t until_ns = sl_now_ns() + 10 * SL_SEC;
+    int64_t until_ns = sl_now_ns() + 30 * SL_SEC;
     while (worker_take(w, max) == 0 && sl_now_ns() < until_ns)
         usleep(2000);
     return w->batch.count;
@@ -369,7 +369,7 @@ static void a_missing_table_fails_the_opening(void **state)
     conf.keep = true;
     claims_give_lanes(&conf, strategy, &node, &t);
     testdb_exec(&t, "DROP TABLE sluice_outbox_sent");
-    assert_int_equal(worker_try_open(&a, &t, strategy, &conf, SL_SEC), SL_OPERATOR);
+    assert_int_equal(worker_try_open(&a, &t, strategy, &conf, 20 * SL_SEC), SL_OPERATOR);
     worker_close(&a);
     testdb_fill(&t, 1, 1);
     open_keeping(&a, false);

@@ -16,19 +16,6 @@ static void *settle_main(void *arg)
     return NULL;
 }
 
-/* Returns whether it came to that. */
-static bool someone_waits_for_a_lock(void)
-{
-    int64_t until_ns = sl_now_ns() + 20 * SL_SEC;
-    while (testdb_int(&t, "SELECT count(*) FROM pg_stat_activity a WHERE a.datname = "
-                          "current_database() AND a.wait_event_type = 'Lock'") == 0) {
-        if (sl_now_ns() >= until_ns)
-            return false;
-        usleep(1000);
-    }
-    return true;
-}
-
 /* Its statement has begun, has seen that the claim is its own, and waits for a row. Whoever takes over
  * then has to wait until it is through: else it would read messages that are deleted a moment later, and
  * send them behind their successors. */
@@ -43,7 +30,7 @@ static void a_takeover_waits_for_a_settle_that_has_begun(void **state)
     testdb_script(reader, &t.names,
                   "BEGIN; SELECT id FROM sluice_outbox WHERE id = 2 FOR UPDATE");
     assert_int_equal(pthread_create(&thread, NULL, settle_main, &a), 0);
-    bool waits = someone_waits_for_a_lock();
+    bool waits = testdb_waits_for_lock(&t);
     int64_t could_be_had =
         testdb_int(&t, lanes() ? "SELECT count(*) FROM (SELECT FROM sluice_outbox_lanes WHERE "
                                  "lane IN (SELECT lane FROM sluice_outbox) FOR UPDATE SKIP "
@@ -75,7 +62,7 @@ static void a_settle_waits_for_a_takeover_that_has_begun(void **state)
                             "(SELECT lane FROM sluice_outbox WHERE entity_key = 'x')"
                           : "UPDATE sluice_outbox_claims SET keys = array_remove(keys, 'kx')");
     assert_int_equal(pthread_create(&thread, NULL, settle_main, &a), 0);
-    bool waits = someone_waits_for_a_lock();
+    bool waits = testdb_waits_for_lock(&t);
     testdb_script(rival, &t.names, "COMMIT");
     pthread_join(thread, NULL);
     sl_db_close(rival);

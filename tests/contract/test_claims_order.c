@@ -266,7 +266,7 @@ static void a_late_commit_is_found_soon(void **state)
     open_worker(&a);
     for (size_t i = 0; i < COUNT(keys); i++) {
         int tries = 5;
-        while (find_late_commit(keys[i]) > 2 * SL_SEC)
+        while (find_late_commit(keys[i]) > 5 * SL_SEC)
             assert_true(--tries > 0);
     }
 }
@@ -344,27 +344,25 @@ static void a_failed_message_holds_its_key_back(void **state)
 static void a_failed_message_comes_back_by_itself(void **state)
 {
     (void)state;
+    int32_t tries[4] = { 0 };
+    int64_t failed_ns[4] = { 0 };
     testdb_push(&t, "x", 2);
     testdb_push(&t, NULL, 1);
     open_worker(&a);
-    for (int32_t attempt = 1; attempt <= 3; attempt++) {
-        int64_t asked_ns = sl_now_ns();
-        bool seen[4] = { 0 };
-        for (size_t n = 0; n < 3; n += a.batch.count) {
-            take_some(&a, ALL);
-            for (size_t i = 0; i < a.batch.count; i++) {
-                const sl_msg *m = &a.batch.msgs[i];
-                seen[m->id] = true;
-                assert_int_equal(m->attempt, m->id == 2 ? 1 : attempt);
-                assert_true(m->id != 2 || seen[1]);
-                a.batch.msgs[i].delay_ns = 200 * SL_MS;
-                sl_msg_settle(&a.batch, &a.batch.msgs[i], m->id == 2 ? SL_RELEASED : SL_RETRY,
-                              SL_NONE);
-            }
-            assert_int_equal(worker_settle(&a, SL_SENT, SL_NONE), 0);
+    while (tries[1] < 3 || tries[3] < 3) {
+        bool with_first = false;
+        take_some(&a, ALL);
+        for (size_t i = 0; i < a.batch.count; i++) {
+            sl_msg *m = &a.batch.msgs[i];
+            with_first |= m->id == 1;
+            assert_true(m->id != 2 || with_first);
+            assert_int_equal(m->attempt, m->id == 2 ? 1 : ++tries[m->id]);
+            assert_true(m->attempt == 1 || sl_now_ns() - failed_ns[m->id] > 190 * SL_MS);
+            failed_ns[m->id] = sl_now_ns();
+            m->delay_ns = 200 * SL_MS;
+            sl_msg_settle(&a.batch, m, m->id == 2 ? SL_RELEASED : SL_RETRY, SL_NONE);
         }
-        if (attempt > 1)
-            assert_true(sl_now_ns() - asked_ns > 100 * SL_MS);
+        assert_int_equal(worker_settle(&a, SL_SENT, SL_NONE), 0);
     }
 }
 

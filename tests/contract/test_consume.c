@@ -464,12 +464,11 @@ static void a_settle_waits_for_who_lists(void **state)
     assert_int_equal(db->ops->run(db, calls, 2, &err), SL_OK);
     assert_int_equal(calls[1].affected, 2);
     assert_int_equal(pthread_create(&thread, NULL, settle_in_thread, &rc), 0);
-    while (testdb_int(&t, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = "
-                          "'Lock' AND datname = current_database()") == 0)
-        usleep(2000);
+    bool waits = testdb_waits_for_lock(&t);
     assert_int_equal(sl_db_run1(db, "tx/commit", NULL, NULL, NULL, NULL, &err), SL_OK);
     pthread_join(thread, NULL);
     sl_db_close(db);
+    assert_true(waits);
     assert_int_equal(rc, SL_OK);
     assert_int_equal(dead(), 2);
     assert_int_equal(testdb_count(&t) + consumed(), 0);

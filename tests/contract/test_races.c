@@ -93,7 +93,7 @@ static void nodes_make(int workers)
                                     .node = n->name,
                                     .strategy = strategy->name,
                                     .workers = workers / NODES,
-                                    .lease_ns = 10 * SL_SEC,
+                                    .lease_ns = 30 * SL_SEC,
                                     .own_lanes = strategy->owns_lanes,
                                     .assign = SL_ASSIGN_RING };
     }
@@ -276,7 +276,8 @@ static void many_keys_with_late_commits_that_fail(void **state)
 static void nodes_that_come_and_go(void **state)
 {
     (void)state;
-    run(&(race_plan)PLAN(8, 64, 4, .messages = 2000), some_fail, node_comes_and_goes);
+    run(&(race_plan)PLAN(8, 64, 4, .messages = 2000, .disturbances = NODES), some_fail,
+        node_comes_and_goes);
     int lives = 0;
     for (int i = 0; i < NODES; i++)
         lives += nodes[i].lives;

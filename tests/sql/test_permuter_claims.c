@@ -197,7 +197,7 @@ static void produce_one(perm_session *s)
 /* A worker that comes later finds all that was left, in order. */
 static void deliver_the_rest(void)
 {
-    int64_t until_ns = sl_now_ns() + 5 * SL_SEC;
+    int64_t until_ns = sl_now_ns() + 30 * SL_SEC;
     if (testdb_count(&t) == 0)
         return;
     reopen(&rest, p.count);

@@ -12,6 +12,7 @@
 #define TESTS_SUPPORT_FAKEDB_H
 
 #include "core/buf.h"
+#include "core/clock.h"
 #include "db/db.h"
 
 #include "unit/unit.h"
@@ -22,6 +23,7 @@ typedef struct fakedb {
     sl_buf said;
     int rollbacks;
     unsigned slow_us;  /* how long each run takes */
+    int64_t began_ns;  /* when the last run came */
     int fail_at;       /* the n-th run from now fails; 0: none */
     sl_rc rc;          /* with this */
     const char *lossy; /* a statement that finds `missing` rows fewer */
@@ -96,6 +98,7 @@ static inline sl_rc fakedb_run(sl_db *db, sl_call *calls, size_t count, sl_err *
 {
     fakedb *f = (fakedb *)db;
     sl_rc rc = SL_OK;
+    f->began_ns = sl_now_ns();
     if (f->slow_us)
         usleep(f->slow_us);
     if (f->said.n)

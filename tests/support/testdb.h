@@ -326,6 +326,39 @@ static inline int64_t testdb_ahead_us(testdb *t, const char *column, int64_t id)
     return testdb_int(t, sql);
 }
 
+/* A time, which is an expression or a SELECT in brackets, in microseconds since 1970. */
+static inline int64_t testdb_time_us(testdb *t, const char *time)
+{
+    char sql[512];
+    if (t->pg)
+        snprintf(sql, sizeof sql, "SELECT (extract(EPOCH FROM %s) * 1000000)::bigint", time);
+    else
+        snprintf(sql, sizeof sql,
+                 "SELECT CAST(round((julianday(%s) - 2440587.5) * 86400000.0) AS INTEGER) * "
+                 "1000",
+                 time);
+    return testdb_int(t, sql);
+}
+
+/* Waits until a session waits for a lock in a statement on our tables: tests beside this one have sessions and locks in
+ * the same database. False: it never does. */
+static inline bool testdb_waits_for_lock(testdb *t)
+{
+    char sql[256];
+    int64_t until_ns = sl_now_ns() + 30 * SL_SEC;
+    snprintf(sql, sizeof sql,
+             "SELECT count(*) FROM pg_stat_activity a WHERE a.wait_event_type = 'Lock' AND "
+             "strpos(a.query, '\"%s\".') > 0",
+             t->names.schema);
+    while (testdb_int(t, sql) == 0) {
+        if (sl_now_ns() > until_ns)
+            return false;
+        usleep(1000);
+        testdb_exec(t, "SELECT pg_stat_clear_snapshot()"); /* for an eye in a transaction */
+    }
+    return true;
+}
+
 /* Messages with the ids that the table gives them, and payloads of so many bytes. */
 static inline void testdb_fill(testdb *t, int count, int payload_bytes)
 {

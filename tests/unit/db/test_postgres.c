@@ -107,8 +107,8 @@ static const struct {
     { "XX000", SL_OPERATOR, NULL, RAISE("XX000"), NULL },
     { "25006", SL_AGAIN, "SET default_transaction_read_only = on", "DELETE FROM sluice_outbox",
       "RESET default_transaction_read_only" },
-    { "57014", SL_AGAIN, "SET statement_timeout = '50ms'", "SELECT pg_sleep(60)",
-      "RESET statement_timeout" },
+    { "57014", SL_AGAIN, "BEGIN; SET LOCAL statement_timeout = '50ms'", "SELECT pg_sleep(60)",
+      NULL }, /* RESET might take as long */
     { "40001", SL_AGAIN, NULL, RAISE("40001"), NULL },
     { "40P01", SL_AGAIN, NULL, RAISE("40P01"), NULL },
     { "53100", SL_AGAIN, NULL, RAISE("53100"), NULL },
@@ -273,17 +273,28 @@ static void statements_are_prepared_once(void **state)
 
 /* ---- Time ---- */
 
+/* A server that is slow may need more than one try for that. */
+static void reopen_soon(const sl_dsn *dsn)
+{
+    int64_t until_ns = sl_now_ns() + 60 * SL_SEC;
+    sl_db_close(db);
+    db = NULL;
+    while (sl_db_open(&db, dsn, &err) != SL_OK)
+        if (sl_now_ns() > until_ns)
+            fail_msg("%s", err.text);
+}
+
 static void a_statement_without_an_answer_is_given_up(void **state)
 {
     (void)state;
     sl_dsn dsn = testdb_dsn(&t);
     dsn.statement_ns = 300 * SL_MS;
-    reopen(&dsn);
+    reopen_soon(&dsn);
     int64_t before = sl_now_ns();
     assert_int_equal(run_text(0, "SELECT pg_sleep(60)"), SL_AGAIN);
     assert_string_equal(err.text, "postgres: no answer within the time-out");
-    assert_true(sl_now_ns() - before < 10 * SL_SEC);
-    reopen(&dsn);
+    assert_true(sl_now_ns() - before < 30 * SL_SEC);
+    reopen_soon(&dsn);
     /* A migration may take longer. */
     assert_int_equal(db->ops->script(db, "SELECT pg_sleep(0.5)", &err), SL_OK);
 }
@@ -299,7 +310,7 @@ static void a_stop_ends_the_wait(void **state)
     assert_int_equal(write(fd, &(uint64_t){ 1 }, 8), 8);
     int64_t before = sl_now_ns();
     assert_int_equal(run_text(1, "SELECT pg_sleep(60)"), SL_STOPPED);
-    assert_true(sl_now_ns() - before < 10 * SL_SEC);
+    assert_true(sl_now_ns() - before < 30 * SL_SEC);
     close(fd);
 }
 

@@ -96,10 +96,13 @@ static void a_change_is_looked_at_again(void **state)
     if (t.pg)
         return;
     must(sl_wake_arm(&of_a, a, &err));
-    testdb_push(&t, "x", 1);
-    while (!sleeps(&of_a, a, 600 * SL_MS))
-        looks++;
-    assert_in_range(looks, 4, 20);
+    for (int tries = 10; looks < 4;
+         tries--) { /* whoever is stopped meanwhile looks less often */
+        assert_true(tries > 0);
+        testdb_push(&t, "x", 1);
+        for (looks = 0; !sleeps(&of_a, a, 600 * SL_MS); looks++)
+            assert_true(looks < 20);
+    }
 }
 
 /* Producers pay for it only then. */

@@ -12,6 +12,8 @@
 #include <stdatomic.h>
 
 enum { LANES = 64 };
+/* A node that gets no processor for some seconds is not forgotten for that. */
+#define LEASE_NS (20 * SL_SEC)
 
 static const char *dialect;
 static testdb t;
@@ -76,7 +78,7 @@ static inline sl_member_conf conf_of(const char *name)
                              .node = name,
                              .strategy = "lanes",
                              .workers = 2,
-                             .lease_ns = 3 * SL_SEC,
+                             .lease_ns = LEASE_NS,
                              .own_lanes = true,
                              .assign = SL_ASSIGN_RING };
 }

@@ -41,7 +41,7 @@ static void a_lane_in_use_is_given_up_after_the_turn(void **state)
     sl_lanes_pick(sl_member_lanes(a), 1, &turn);
     assert_int_equal(turn.count, LANES);
     must_join(&b, &two);
-    usleep(1500000); /* more than a beat: time enough to do it wrongly */
+    usleep(2500000); /* more than a beat: time enough to do it wrongly */
     assert_int_equal(owned(b), 0);
     sl_lanes_put(sl_member_lanes(a), &turn);
     WAIT_FOR(owned(b) > 0 && owned(a) + owned(b) == LANES);
@@ -84,13 +84,17 @@ static void a_restarted_node_is_not_its_own_rival(void **state)
                 testdb_or(&t,
                           "INSERT INTO sluice_outbox_nodes (session, node, strategy, assign, "
                           "workers, born, lives_until) VALUES (1, 'a', 'lanes', 'ring', 1, 0, "
-                          "clock_timestamp() + interval '2 seconds')",
+                          "clock_timestamp() + interval '1 hour')",
                           "INSERT INTO sluice_outbox_nodes (session, node, strategy, assign, "
                           "workers, born, lives_until) VALUES (1, 'a', 'lanes', 'ring', 1, 0, "
-                          "strftime('%Y-%m-%d %H:%M:%f', 'now', '+2 seconds'))"));
+                          "strftime('%Y-%m-%d %H:%M:%f', 'now', '+1 hour'))"));
     testdb_exec(&t, "UPDATE sluice_outbox_lanes SET owner = 1");
     must_join(&a, &conf);
+    int64_t trusted_ns = sl_lanes_trusted_ns(sl_member_lanes(a));
+    WAIT_FOR(sl_lanes_trusted_ns(sl_member_lanes(a)) > trusted_ns); /* it beats */
     assert_int_equal(owned(a), 0); /* the lease of its earlier life is waited for */
+    testdb_exec(&t, "UPDATE sluice_outbox_nodes SET lives_until = '2000-01-01 00:00:00.000' "
+                    "WHERE session = 1");
     WAIT_FOR(owned(a) == LANES);
     assert_int_equal(failures, 0);
 }

@@ -20,7 +20,7 @@ static void a_file_is_created_and_lines_are_appended(void **state)
     submit_all(s, &b);
     assert_int_equal(b.settled, 0);
     assert_int_equal(file_bytes(in_folder("", "out.jsonl")), 0);
-    s->ops->poll(s, 0);
+    poll_all(s, &b);
     expect_all(&b, SL_SENT);
     close_sink(s);
 
@@ -86,7 +86,7 @@ static void only_a_trailing_sync_is_an_option(void **state)
         fill_batch(&b, 0, 1, 3);
         submit_all(s, &b);
         syncs = 0;
-        s->ops->poll(s, 0);
+        poll_all(s, &b);
         expect_all(&b, SL_SENT);
         assert_int_equal(syncs, good[i].syncs);
         assert_true(file_bytes(in_folder("", good[i].name)) > 0);
@@ -114,7 +114,7 @@ static void send_three(sl_sink *s, sl_batch *b, sl_verdict v, const char *reason
 {
     fill_batch(b, 0, 3, 100);
     submit_all(s, b);
-    s->ops->poll(s, 0);
+    poll_all(s, b);
     expect_all(b, v);
     if (reason && !strstr(b->msgs[2].reason.p, reason))
         fail_msg("%s", b->msgs[2].reason.p);
@@ -281,7 +281,7 @@ static void a_locked_file_is_waited_for_and_then_recalled(void **state)
     s->ops->poll(s, 0);
     assert_int_equal(b.settled, 0);
     close(fd);
-    s->ops->poll(s, 0);
+    poll_all(s, &b);
     expect_all(&b, SL_SENT);
     close_sink(s);
     sl_buf text = read_file(in_folder("", "out"));
@@ -307,7 +307,7 @@ static void who_is_stopped_before_the_lock_writes_nothing(void **state)
     int fd = open(in_folder("", "out"), O_RDONLY | O_CLOEXEC);
     assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0); /* nor does it keep the others waiting */
     close(fd);
-    s->ops->poll(s, 50 * SL_MS);
+    poll_all(s, &b);
     expect_all(&b, SL_SENT);
     close_sink(s);
     sl_batch_fini(&b);
@@ -331,11 +331,11 @@ static void a_torn_line_is_ended_first(void **state)
                      12); /* not before there is a line to add */
     fill_batch(&b, 0, 1, 3);
     submit_all(s, &b);
-    s->ops->poll(s, 0);
+    poll_all(s, &b);
     append_raw("{\"id\""); /* someone died later */
     fill_batch(&b, 1, 1, 3);
     submit_all(s, &b);
-    s->ops->poll(s, 0);
+    poll_all(s, &b);
     expect_all(&b, SL_SENT);
     close_sink(s);
     sl_buf text = read_file(in_folder("", "out"));
@@ -445,7 +445,7 @@ static void send_one(sl_sink *s, sl_batch *b, int64_t id, sl_verdict v)
 {
     fill_batch(b, id, 1, 3);
     submit_all(s, b);
-    s->ops->poll(s, 0);
+    poll_all(s, b);
     expect_all(b, v);
 }
 
@@ -516,7 +516,7 @@ static void a_huge_message_does_not_keep_its_memory(void **state)
     sl_sink *s = open_sink(in_folder("file:", "out?sync=off"), "w");
     fill_batch(&b, 0, 1, 20 * 1024 * 1024);
     submit_all(s, &b);
-    s->ops->poll(s, 0);
+    poll_all(s, &b);
     expect_all(&b, SL_SENT);
     assert_true(file_bytes(in_folder("", "out")) > 20 * 1024 * 1024);
     send_one(s, &b, 0, SL_SENT);

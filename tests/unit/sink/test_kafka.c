@@ -174,7 +174,7 @@ static void brokers_that_are_down_are_no_fault_of_the_messages(void **state)
 /* Six messages one after the other: the first has no answer when the broker goes away, the others wait behind it. */
 static sl_sink *lose_the_broker(bool consumed)
 {
-    set("message.timeout.ms", "1000");
+    set("message.timeout.ms", "4000"); /* by then the first has left, on any machine */
     set("reconnect.backoff.ms", "20");
     set("reconnect.backoff.max.ms", "50");
     set("max.in.flight", "1");
@@ -450,7 +450,7 @@ static void a_missing_topic_is_not_dead_while_nobody_answers(void **state)
     set("message.timeout.ms", "500");
     rd_kafka_mock_topic_set_error(cluster, topic_name, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
     sl_sink *s = open_kafka();
-    assert_int_equal(verdict_now(s), SL_RETRY);
+    expect_soon(s, SL_RETRY);
     rd_kafka_mock_broker_set_down(cluster, 1);
     expect_soon(s, SL_RELEASED);
     sl_kafka_grace_ns = -1;

@@ -31,13 +31,12 @@ static void fake_destroy(rd_kafka_t *rk)
 #define rd_kafka_destroy fake_destroy
 #include "sink/kafka_put.c"
 
-static rd_kafka_error_t *put(sl_kafka_put **stuck)
+static rd_kafka_error_t *put(int64_t limit_ns, sl_kafka_put **stuck)
 {
     rd_kafka_topic_partition_list_t *parts = rd_kafka_topic_partition_list_new(1);
     rd_kafka_topic_partition_list_add(parts, "t", 0);
     return sl_kafka_put_offsets((rd_kafka_t *)(void *)&hangs, parts,
-                                rd_kafka_consumer_group_metadata_new("g"), 10, 50 * SL_MS,
-                                stuck);
+                                rd_kafka_consumer_group_metadata_new("g"), 10, limit_ns, stuck);
 }
 
 static int setup(void **state)
@@ -53,9 +52,9 @@ static void what_it_says_comes_through(void **state)
 {
     (void)state;
     sl_kafka_put *stuck = NULL;
-    assert_null(put(&stuck));
+    assert_null(put(60 * SL_SEC, &stuck));
     fails = RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE;
-    rd_kafka_error_t *error = put(&stuck);
+    rd_kafka_error_t *error = put(60 * SL_SEC, &stuck);
     assert_int_equal(rd_kafka_error_code(error), fails);
     rd_kafka_error_destroy(error);
     assert_null(stuck);
@@ -66,7 +65,7 @@ static sl_kafka_put *hang(void)
 {
     sl_kafka_put *stuck = NULL;
     hangs = true;
-    rd_kafka_error_t *error = put(&stuck);
+    rd_kafka_error_t *error = put(50 * SL_MS, &stuck);
     assert_int_equal(rd_kafka_error_code(error), SL_KAFKA_STUCK);
     rd_kafka_error_destroy(error);
     assert_non_null(stuck);
