@@ -175,6 +175,16 @@ def claims_ended(url):
                       f" + (SELECT count(*) FROM outbox_nodes WHERE lives_until > {now})") == [(0,)]
 
 
+def end_claims(url):
+    """As if the leases of a dead process were over: a test that needs no clock gives it a long one, which no
+    slow machine can let end too early, and does not wait for it."""
+    past = "clock_timestamp() - interval '1 second'" if is_postgres(url) else "'2000-01-01 00:00:00.000'"
+    query(url, f"UPDATE outbox SET leased_until = {past} WHERE leased_until IS NOT NULL")
+    query(url, f"UPDATE outbox_claims SET ends_at = {past}")
+    query(url, f"UPDATE outbox_nodes SET lives_until = {past}")
+    assert claims_ended(url)
+
+
 def assert_in_order(deliveries):
     """Of each key: runs of consecutive messages, of which none begins later than one behind the end
     of what was delivered before: `1 2 3 2 3 4` is fine, `1 3 2` is not."""

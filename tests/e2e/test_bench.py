@@ -106,12 +106,13 @@ def test_steady(sluice, pgdb):
 def test_steady_finds_its_rate(sluice, pgdb):
     rows = measure(sluice, pgdb, "steady", "--rows", 2000, "--seconds", "1s")
     assert rows[0]["name"] == "a drain, for its rate"
-    assert rows[-1]["name"] == f"{int(rows[0]['per_second'] / 2)}/s for 1 s"
+    rate = int(rows[-1]["name"].partition("/s for 1 s")[0])
+    assert abs(rate - rows[0]["per_second"] / 2) <= 1
 
 
 @pytest.mark.slow
 def test_idle(sluice, pgdb):
-    (row,) = measure(sluice, pgdb, "idle", "--seconds", "5s")
+    (row,) = measure(sluice, pgdb, "idle", "--seconds", "2s")
     assert row["messages"] == 0 and 0 < row["statements_per_message"] < 5
 
 
@@ -209,8 +210,8 @@ def test_size_of_the_tables(sluice):
     done = bench_run(sluice, "--only", "size-lanes", "--size-rows", "20000", "--json")
     (result,) = json.loads(done.stdout)["results"]
     assert result["messages"] == 20000 and set(result["before"]) == set(result["after"])
-    assert result["before"]["outbox"] > 10000 * 200 and result["after"]["outbox"] >= result["before"]["outbox"]
-    assert 1 <= result["ratio"] < 10
+    assert result["before"]["outbox"] > 10000 * 200 and 0 < result["ratio"] < 10  # less than 1: a vacuum cut the file
+    assert result["ratio"] == pytest.approx(sum(result["after"].values()) / sum(result["before"].values()))
     assert result["bound"] == {"most": 3, "good": result["ratio"] <= 3}
 
 

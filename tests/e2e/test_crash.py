@@ -9,7 +9,7 @@ import select
 import pytest
 
 from checker import check, commit, committed, read_sink
-from conftest import claims_ended, keys_held
+from conftest import claims_ended, end_claims, keys_held
 from harness import PATIENCE, Gate, all_stopped, is_postgres, query, scaled, wait_until
 
 WORKERS = 4
@@ -23,6 +23,9 @@ CLAIMS = {
     "lanes": ["--strategy", "lanes"],
 }
 LASTING = ("lease", "guard", "lanes")
+SHORT = f"{max(1, PATIENCE):g}s"  # a lease that is to end by itself, but not while its owner works
+LONG = "10m"
+AT_WORK = "state = 'active' AND wait_event_type IS DISTINCT FROM 'Client'"  # without an event it has the processor
 every_claim = pytest.mark.parametrize("claim", CLAIMS)
 
 
@@ -99,8 +102,7 @@ class Cluster:
         """Locks do not: the victim is stopped and looked at, and killed if it holds some."""
         def look():
             victim.pause()
-            wait_until(lambda: not sessions(self.url, victim.node, "state = 'active' AND wait_event_type <> 'Client'"),
-                       10, "an end of the victim's statements")
+            wait_until(lambda: not sessions(self.url, victim.node, AT_WORK), 10, "an end of the victim's statements")
             locked = [id for (id,) in query(
                 self.url, "SELECT o.id FROM pgrowlocks('outbox') l JOIN outbox o ON o.ctid = l.locked_row"
                           " WHERE l.pids && ARRAY(SELECT pid FROM pg_stat_activity WHERE application_name = ?)",
@@ -154,12 +156,12 @@ class Cluster:
 @pytest.mark.slow
 def test_ten_kills_with_leases(sluice, pgdb, record_property):
     cluster = Cluster(sluice, pgdb, "lease", 50)
-    cluster.kill_in_the_middle(kills=10, wave=scaled(5000))
+    cluster.kill_in_the_middle(kills=10, wave=scaled(2000))
     summary = cluster.finish(record_property)
     assert len(cluster.hits) == 10 and min(cluster.hits) >= 1
     assert sum(cluster.hits) / 10 >= 10, f"the kills hit too little: {cluster.hits}"
     assert max(cluster.hits) <= WORKERS * 50
-    assert summary.committed >= scaled(50000)
+    assert summary.committed >= scaled(20000)
     assert summary.duplicates <= sum(cluster.hits)
 
 
@@ -196,7 +198,7 @@ def test_killed_at_a_fault_point(sluice, db, recorded, claim, point):
     """The first batch is 20 of 50. Only between `sent` and `settled` does a crash repeat messages,
     and then exactly the batch."""
     out = os.path.join(sluice.cwd, "out.jsonl")
-    flags = ["--sink", f"file:{out}", "--workers", 1, "--batch", 20, *CLAIMS[claim], "--lease", "1s"]
+    flags = ["--sink", f"file:{out}", "--workers", 1, "--batch", 20, *CLAIMS[claim], "--lease", LONG]
     sluice.run("init", db=db)
     messages = commit(db, 50)
 
@@ -212,8 +214,7 @@ def test_killed_at_a_fault_point(sluice, db, recorded, claim, point):
 
     if is_postgres(db):
         wait_until(lambda: not sessions(db, "sluice"), 10, "the end of the dead node's sessions")
-    if claim in LASTING:
-        wait_until(lambda: claims_ended(db), 10, "the end of what it held")
+    end_claims(db)
     sluice.run("run", *flags, "--drain", db=db)
     record = read_sink(out)
     summary = check(messages, record, in_flight=batch if point == "sent" else [], fenced=claim != "transaction", least=50)
@@ -232,17 +233,16 @@ def test_killed_again_and_again(sluice, db, fault_points, claim):
     """Every start dies after its first batch was sent: nothing is lost, and all is delivered again,
     each time in order. A start that knows that another has died is careful, and begins with one message."""
     out = os.path.join(sluice.cwd, "out.jsonl")
-    flags = ["--sink", f"file:{out}", "--workers", 1, "--batch", 10, *CLAIMS[claim], "--lease", "1s"]
+    flags = ["--sink", f"file:{out}", "--workers", 1, "--batch", 10, *CLAIMS[claim], "--lease", LONG]
     sluice.run("init", "--lanes", 1, db=db)
     commit(db, 10)
     query(db, "UPDATE outbox SET entity_key = 'k'")
     messages = committed(db)
     for _ in range(2):
         sluice.start("run", *flags, db=db, env={"SLUICE_FAULT": "sent:1"}).wait(status=-9)
-        if claim in LASTING:
-            wait_until(lambda: claims_ended(db), 10, "the end of what it held")
         if is_postgres(db):
             wait_until(lambda: not sessions(db, "sluice"), 10, "the end of the dead node's sessions")
+        end_claims(db)
     sluice.run("run", *flags, "--drain", db=db)
     record = read_sink(out)
     summary = check(messages, record, in_flight=[*messages, *messages], fenced=claim != "transaction", least=10)
@@ -264,7 +264,7 @@ class TakenOver:
         sluice.run("init", db=url)
         self.messages = commit(url, 50)
         self.a = sluice.start("run", *CLAIMS[claim], "--node", "a", "--sink", f"file:{self.mine}", "--workers", 1,
-                              "--batch", 20, "--lease", "1s", db=url, env={**recorded.env, "SLUICE_FAULT": fault})
+                              "--batch", 20, "--lease", SHORT, db=url, env={**recorded.env, "SLUICE_FAULT": fault})
 
     def take_over(self):
         wait_until(lambda: claims_ended(self.url), 10, "the end of what it holds")
@@ -317,12 +317,12 @@ def test_stopped_between_take_and_send_in_a_transaction(sluice, pgdb, recorded, 
 def test_stopped_in_the_middle_of_a_transaction(sluice, pgdb, recorded, claim, point):
     """It holds locks, and stands still: the others wait for them no longer than for its lease."""
     out = os.path.join(sluice.cwd, "out.jsonl")
-    flags = [*CLAIMS[claim], "--sink", f"file:{out}", "--lease", "2s", "--poll", "100ms"]
+    flags = [*CLAIMS[claim], "--sink", f"file:{out}", "--poll", "100ms"]
     sluice.run("init", db=pgdb)
     query(pgdb, "INSERT INTO outbox (topic, entity_key, payload, available_at)"
                 " SELECT 't', 'later:' || i, '1', now() + interval '1 hour' FROM generate_series(1, 200) i")
     messages = commit(pgdb, 100)
-    a = sluice.start("run", *flags, "--node", "a", "--workers", 1, "--batch", 20, db=pgdb,
+    a = sluice.start("run", *flags, "--node", "a", "--workers", 1, "--batch", 20, "--lease", f"{1 + PATIENCE:g}s", db=pgdb,
                      env={**recorded.env, "SLUICE_FAULT": f"{point}:1:stop"})
     wait_until(lambda: all_stopped(a.pid), 10, "the stop")
     b = sluice.start("run", *flags, "--node", "b", db=pgdb)
@@ -359,7 +359,7 @@ def test_paused_after_it_sent(sluice, db):
     messages = commit(db, 200)
     r, w = full_pipe()
     a = sluice.start("run", *CLAIMS["lease"], "--node", "a", "--sink", "stdout:", "--workers", 1, "--batch", 200,
-                     "--lease", "1s", "--poll", "1h", db=db, stdout=w)
+                     "--lease", SHORT, "--poll", "1h", db=db, stdout=w)
     wait_until(lambda: is_full(w), 10, "a full pipe")
     os.close(w)
     assert len(leased_to(db, "a")) == 200
@@ -383,19 +383,20 @@ def test_paused_after_it_sent(sluice, db):
 
 
 @pytest.mark.parametrize("claim", ["transaction", "advisory"])
-def test_paused_inside_a_transaction(sluice, pgdb, claim):
+def test_paused_inside_a_transaction(sluice, pg, pgdb, claim):
     """The server ends a transaction that idles longer than the lease; others go on at once."""
     out = os.path.join(sluice.cwd, "b.jsonl")
     sluice.run("init", db=pgdb)
     messages = commit(pgdb, 200)
     r, w = full_pipe()
+    log = pg.log_size()
     a = sluice.start("run", *CLAIMS[claim], "--node", "a", "--sink", "stdout:", "--workers", 1, "--batch", 200, "--lease",
-                     "1s", db=f"{pgdb}?application_name=a", stdout=w)
+                     SHORT, db=f"{pgdb}?application_name=a", stdout=w)
     wait_until(lambda: is_full(w), 10, "a full pipe")
     os.close(w)
     a.pause()
-    assert sessions(pgdb, "a", "state = 'idle in transaction'") == 1
-    wait_until(lambda: not sessions(pgdb, "a", "state = 'idle in transaction'"), 10, "the end of the idle session")
+    wait_until(lambda: "] a FATAL:  terminating connection due to idle-in-transaction timeout" in pg.log_text(log), 10,
+               "the end of the idle session")
     sluice.run("run", *CLAIMS[claim], "--sink", f"file:{out}", "--drain", db=pgdb)
     assert check(messages, read_sink(out), least=200).duplicates == 0
     a.resume()
@@ -416,8 +417,7 @@ def test_pauses_in_the_middle(sluice, pgdb, record_property):
             cluster.messages.update(commit(pgdb, scaled(2000)))
             wait_until(lambda: leased_to(pgdb, victim.node) or is_empty(pgdb), 10, "leases of the victim")
             victim.pause()
-            wait_until(lambda: not sessions(pgdb, victim.node, "state = 'active' AND wait_event_type <> 'Client'"),
-                       10, "an end of the victim's statements")
+            wait_until(lambda: not sessions(pgdb, victim.node, AT_WORK), 10, "an end of the victim's statements")
             held = leased_to(pgdb, victim.node)
             if not held:
                 victim.resume()

@@ -23,7 +23,7 @@ class Flaky:
         self.helper.bin = os.path.join(os.path.dirname(sluice.bin), "tests", "flaky")
         assert os.path.exists(self.helper.bin), f"{self.helper.bin} was not built"
         self.url, self.out = url, os.path.join(sluice.cwd, "flaky.jsonl")
-        self.settings = {"retry_base": "5ms", "retry_max": "40ms", "poll": "20ms", "lease": "1s",
+        self.settings = {"retry_base": "5ms", "retry_max": "40ms", "poll": "20ms", "lease": "60s",
                          "max_attempts": MAX_ATTEMPTS, "workers": 2, "batch": 50, **settings}
         self.nodes = 0
 
@@ -109,7 +109,7 @@ class Faults:
         self.hopeless = chosen
         payloads = [(f"k{i % KEYS}", '{"n":%d,"fail":%d}' % (i, -1 if i in chosen else rng.randint(1, 3))
                      if i in chosen or rng.random() < 0.05 else '{"n":%d}' % i) for i in range(self.n)]
-        self.flaky = flaky(url, strategy=strategy, on_failure=policy)
+        self.flaky = flaky(url, strategy=strategy, on_failure=policy, lease=f"{round(1000 * max(1, PATIENCE * 2 / 3))}ms")
         self.messages = push(sluice, url, payloads)
         ids = sorted(self.messages)
         self.hopeless_ids = [ids[i] for i in chosen]
@@ -155,7 +155,8 @@ def test_failures_under_kills(sluice, db, flaky, ordered, policy, record_propert
         assert query(db, "SELECT DISTINCT last_error FROM outbox_dead") == [("not today",)]
     else:
         assert {id for (id,) in query(db, "SELECT id FROM outbox")} == faults.waiting
-        assert sorted(query(db, "SELECT head FROM outbox_keys")) == [(id,) for id in faults.hopeless_ids]
+        wait_until(lambda: sorted(query(db, "SELECT head FROM outbox_keys")) == [(id,) for id in faults.hopeless_ids], 20,
+                   "no other key waits")
     far = INFINITY[is_postgres(db)]
     if policy == "park":
         wait_until(lambda: count(db, "outbox_keys", f"due_at = {far}") == HOPELESS, 20, "all are parked")

@@ -6,6 +6,7 @@ import os
 import pytest
 
 from checker import commit, committed, read_sink
+from conftest import end_claims
 from harness import Gate, is_postgres, query, wait_until
 
 STRATEGIES = ["lanes", "guard", "advisory", "skip-locked"]
@@ -23,7 +24,7 @@ class Node:
 
     def flags(self, *more):
         return ["run", "--node", "a", "--journal", self.journal, "--delivery", "at-most-once", "--strategy", self.strategy,
-                *HOLDS[self.strategy], "--sink", f"file:{self.out}", "--workers", 1, "--batch", 20, "--lease", "1s",
+                *HOLDS[self.strategy], "--sink", f"file:{self.out}", "--workers", 1, "--batch", 20, "--lease", "10m",
                 "--poll", "20ms", *more]
 
     def die_at(self, point):
@@ -31,7 +32,8 @@ class Node:
         assert node.wait() == -9
 
     def drain(self):
-        """Runs until nothing is left; what it says of its earlier life."""
+        """Runs until nothing is left, once the earlier life is over; what it says of that."""
+        end_claims(self.url)
         node = self.sluice.start(*self.flags(), db=self.url)
         wait_until(lambda: query(self.url, "SELECT count(*) FROM outbox") == [(0,)] and
                    query(self.url, "SELECT count(*) FROM outbox_consumed") == [(0,)], 30, "all is delivered or listed")

@@ -12,7 +12,7 @@ import pytest
 import record
 from checker import check, message
 from conftest import assert_in_order
-from harness import is_postgres, query, scaled, wait_until
+from harness import PATIENCE, is_postgres, query, scaled, wait_until
 from kafkaclient import PASSWORD, USER, history_of, scram_works, wanderers
 
 CANARY = "c4nary-of-a-test"
@@ -386,7 +386,7 @@ def test_kept_out(sluice, pgbox, real_kafka, tmp_path, request, what):
         sink = f"kafka://{request.getfixturevalue('elsewhere')(kafka.bootstrap(listener))}"
     topic = kafka.new_topic()
     id = push(pgbox, topic)
-    path = conf(tmp_path / "out.yaml", sink=sink, kafka={**props, "message.timeout.ms": 1500}, log_level="debug")
+    path = conf(tmp_path / "out.yaml", sink=sink, kafka={**props, "message.timeout.ms": int(1500 * PATIENCE)}, log_level="debug")
     done = sluice.run("run", "--drain", "-c", path, db=pgbox, check=1)
     assert said in done.stderr, done.stderr
     assert CANARY not in done.stderr and PASSWORD not in done.stderr

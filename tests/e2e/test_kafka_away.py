@@ -82,7 +82,7 @@ def test_a_broker_goes_and_comes_back(sluice, box, broker):
 def test_a_broker_stands_still(sluice, box, broker):
     """For longer than it is waited for: what was on its way may be there twice, and nothing else."""
     topic = broker.new_topic(partitions=3)
-    node = sluice.start("run", "--sink", url_of(broker), "--lease", f"{3 * SLOW:g}s", *NODE, db=box)
+    node = sluice.start("run", "--sink", url_of(broker), "--lease", f"{6 * SLOW:g}s", *NODE, db=box)
     messages = commit_to(box, topic, scaled(2000, 500), keys=60)
     wait_until(lambda: count(box) < len(messages), 30, "it is at it")
     broker.pause()
@@ -175,7 +175,8 @@ def test_it_leaves_while_a_broker_stands_still(sluice, box, broker):
 @pytest.mark.slow
 def test_order_survives(sluice, pg, own_kafka, fault_points, record_property):
     n = scaled(20000, 3000)
-    run = Run(sluice, pg, own_kafka, messages=n, keys=1000, kills=5, pauses=3, brokers=1, nodes=3, batch=50, lease=3 * SLOW)
+    run = Run(sluice, pg, own_kafka, messages=n, keys=1000, kills=5, pauses=3, brokers=1, nodes=3, batch=50,
+              lease=1.5 * max(2, PATIENCE))
     least = {"messages": n, "kills": 5, "pauses": 3, "broker kills": 1, "partitions": 12, "in flight at a kill": 5}
     try:
         figures, wrong = run.play(least)

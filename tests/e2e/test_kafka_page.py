@@ -191,12 +191,12 @@ def test_a_node_is_paused(litebox, sluice, own_kafka):
     topic, batch = own_kafka.new_topic(), 10
     flags = ["run", "--sink", f"kafka://{own_kafka.bootstrap()}", "--workers", "1", "--batch", str(batch), "--lease", "6s"]
     push(sluice, litebox, some(topic, 1, keys=1))
-    first = sluice.start(*flags, "--kafka", "debug=msg", "--log-level", "debug", db=litebox)
+    first = sluice.start(*flags, "--kafka", "debug=protocol", "--log-level", "debug", db=litebox)
     wait_until(lambda: count(litebox) == 0, 60, "the first message is delivered")
     own_kafka.pause()
-    requests = first.stderr().count("Produce MessageSet")
+    requests = first.stderr().count("Sent ProduceRequest")
     push(sluice, litebox, some(topic, 100, keys=1))
-    wait_until(lambda: first.stderr().count("Produce MessageSet") > requests, 60, "a request is on its way")
+    wait_until(lambda: first.stderr().count("Sent ProduceRequest") > requests, 60, "a request is on its way")
     first.pause()
     own_kafka.resume()
     second = sluice.start(*flags, db=litebox)

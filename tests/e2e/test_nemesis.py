@@ -9,8 +9,8 @@ from checker import BadHistory, check, commit, read_sink
 from harness import PATIENCE, Gate, query, wait_until
 from nemesis import COMBINATIONS, LEASE, UNORDERED, Pace, Run
 
-SLOW = max(1, PATIENCE / 3)  # a build so slow needs longer leases
-SECONDS = 12 * SLOW
+SLOW = max(1, PATIENCE * 2 / 3)  # a build so slow needs longer leases: none may end by itself
+SECONDS = 12 * max(1, PATIENCE / 3)
 RESTARTED = ("advisory", "lanes/ring")  # where the database goes away, too
 
 
@@ -33,7 +33,7 @@ def attack(sluice, pg, combination, pace, least):
 @pytest.mark.parametrize("name", COMBINATIONS)
 def test_order_survives(sluice, own_pg, records, name, record_property):
     restart = 4.0 if name in RESTARTED else None
-    pace = Pace(kill=1.2, pause=2.5, restart=restart, leave=4.0)
+    pace = Pace(kill=1.2, pause=2.5 * SLOW, restart=restart, leave=4.0)
     least = {"messages": 500, "claims": 500, "kills": 3, "pauses": 1, "restarts": 1 if restart else 0, "leaves": 1}
     figures, wrong = attack(sluice, own_pg, COMBINATIONS[name], pace, least)
     record_property("figures", str(figures))
@@ -59,7 +59,7 @@ def test_a_node_that_wakes_up_knows_better(sluice, pgdb, records, tmp_path, name
     delivered them meanwhile. It notices before it writes."""
     mine, theirs = os.path.join(sluice.cwd, "a.jsonl"), os.path.join(sluice.cwd, "b.jsonl")
     flags = [*COMBINATIONS[name].flags, "--workers", 1, "--batch", 20, "--poll", "20ms",
-             "--lease", f"{LEASE * SLOW:g}s"]
+             "--lease", f"{round(LEASE * SLOW * 1000)}ms"]
     sluice.run("init", db=pgdb)
     messages = commit(pgdb, 50)
     with Gate(mine):

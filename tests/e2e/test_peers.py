@@ -143,7 +143,7 @@ def test_a_run_where_nothing_can_be_had(sluice, tmp_path):
         if shutil.which(name):
             os.symlink(shutil.which(name), tmp_path / name)
     env = {**sluice.env(), "SLUICE_BIN": sluice.bin, "PATH": str(tmp_path)}
-    done = subprocess.run([os.path.join(ROOT, "bench", "peers", "run"), "--only", "pg-boss", "--rows", "2000", "--keys", "100",
+    done = subprocess.run([os.path.join(ROOT, "bench", "peers", "run"), "--only", "pg-boss", "--rows", "500", "--keys", "50",
                            "--rounds", "1", "--json"], env=env, cwd=sluice.cwd, capture_output=True, text=True,
                           timeout=100 * PATIENCE)
     assert done.returncode == 0, done.stderr

@@ -44,7 +44,8 @@ class Run:
         commit(url, 1000)
         query(url, "UPDATE outbox SET entity_key = 'order:' || (id % 300)")  # enough for all workers
         self.messages = committed(url)
-        lease = "10s" if "advisory" in flags else "2s"  # a transaction may not be longer
+        # A transaction may not be longer; nor may it end, or be recalled, before the fault.
+        lease = f"{max(10, 4 * PATIENCE):g}s" if "advisory" in flags else f"{max(2, 3 * PATIENCE):g}s"
         self.node = sluice.start("run", "--sink", f"file:{self.out}", "--workers", WORKERS, "--batch", BATCH, "--lease",
                                  lease, *flags, db=url, env=recorded.env)
         self.in_flight = wait_until(lambda: recorded.at_the_gate(self.node, WORKERS), 10, "all workers have a batch")
@@ -52,7 +53,7 @@ class Run:
     def finish(self):
         """New messages are delivered too; the node is still the same process."""
         self.messages.update(commit(self.url, 1000))
-        wait_until(lambda: is_empty(self.url), 30, f"everything is delivered by {self.node}")
+        wait_until(lambda: is_empty(self.url), 40, f"everything is delivered by {self.node}")
         assert self.node.running
         self.node.term()
         self.node.wait(status=0)

@@ -62,10 +62,9 @@ def test_a_node_purges_what_is_old(sluice, box, tmp_path):
     """While it runs, and only that."""
     commit(box, scaled(1500, 600))
     n = count(box, "outbox")
-    node = start(sluice, box, f"{tmp_path}/out", "--retention", "10s")
+    node = start(sluice, box, f"{tmp_path}/out", "--retention", "1h")
     wait_until(lambda: count(box) == n, 30, "all are kept")
-    age(box, 20, "id % 3 > 0")
-    age(box, -1000, "id % 3 = 0")
+    age(box, 7200, "id % 3 > 0")
     wait_until(lambda: count(box) == count(box, where="id % 3 = 0"), 30, "the old ones are gone")
     assert count(box) == len([i for i in range(1, n + 1) if i % 3 == 0])
     assert len(read_sink(f"{tmp_path}/out")) == n
@@ -95,18 +94,17 @@ def test_a_reload_turns_it_off(sluice, box, tmp_path):
     node.wait_log("settings reloaded")
     wait_until(lambda: count(box) == 0, 30, "nothing is kept any more")
     commit(box, 20)
-    wait_until(lambda: len(read_sink(f"{tmp_path}/out")) == 40, 30, "the others are delivered")
-    assert count(box) == 0 and "change only with a restart" not in node.stderr()
+    wait_until(lambda: count(box, "outbox") == 0, 30, "the others are delivered")
+    assert len(read_sink(f"{tmp_path}/out")) == 40 and count(box) == 0 and "change only with a restart" not in node.stderr()
 
 
 def test_two_nodes_purge_together(sluice, box, tmp_path):
     """Neither gets in the way of the other, and nothing young goes."""
-    nodes = [start(sluice, box, f"{tmp_path}/out", "--retention", "10s", "--node", f"n{i}") for i in range(2)]
+    nodes = [start(sluice, box, f"{tmp_path}/out", "--retention", "1h", "--node", f"n{i}") for i in range(2)]
     commit(box, scaled(2000, 600))
     [(n,)] = query(box, "SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) FROM outbox_sent)")  # as of one moment
     wait_until(lambda: count(box) == n, 30, "all are kept")
-    age(box, -1000, "id % 2 = 0")
-    age(box, 20, "id % 2 = 1")
+    age(box, 7200, "id % 2 = 1")
     wait_until(lambda: count(box, where="id % 2 = 1") == 0, 30, "the old ones are gone")
     assert count(box) == n // 2
     for node in nodes:

@@ -113,7 +113,7 @@ LEASE_ENDS = {  # of what is held; an open transaction has no such end
 def test_term_finishes_the_batches_in_hand(sluice, box, out, recorded, strategy):
     sig = signal.SIGINT if strategy == "guard" else signal.SIGTERM
     stuck = Stuck(sluice, box, out, recorded, "--strategy", strategy, "--lease",
-                  "30s" if strategy == "advisory" else f"{int(2 * PATIENCE)}s")
+                  "60s" if strategy == "advisory" else f"{int(4 * PATIENCE)}s")  # after a whole one they are recalled
     stuck.node.signal(sig)
     stuck.node.wait_log("stopping after this turn")
     if strategy in LEASE_ENDS:
@@ -149,8 +149,8 @@ def test_a_second_term_gives_back_what_is_in_hand(sluice, box, out, recorded, st
 def test_a_second_term_ends_open_transactions(sluice, pgdb, out, recorded):
     sluice.run("init", db=pgdb)
     stuck = Stuck(sluice, pgdb, out, recorded, "--strategy", "skip-locked", "--hold", "transaction")
-    assert query(pgdb, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-                       " AND state = 'idle in transaction'") == [(2,)]
+    wait_until(lambda: query(pgdb, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+                                   " AND state = 'idle in transaction'") == [(2,)], 10, "two open transactions")
     stuck.node.term()
     stuck.node.wait_log("stopping after this turn")
     stuck.node.term()
@@ -196,7 +196,7 @@ def test_term_is_heard_while_connecting(sluice):
         wait_until(lambda: server.connections, 10, "the connection")
         node.term()
         try:
-            node.popen.wait(1 + PATIENCE)
+            node.popen.wait(1 + 4 * PATIENCE)  # less than it would wait for the server
         finally:
             node.kill9()
 
@@ -204,8 +204,8 @@ def test_term_is_heard_while_connecting(sluice):
 def test_a_locked_table(sluice, pgdb, out):
     """A migration elsewhere locks the table: statements time out, and delivery goes on afterwards."""
     sluice.run("init", db=pgdb)
-    node = sluice.start("run", "--sink", f"file:{out}", "--workers", 1, "--poll", "10ms", "--statement-timeout", "300ms",
-                        db=pgdb)
+    node = sluice.start("run", "--sink", f"file:{out}", "--workers", 1, "--poll", "10ms", "--statement-timeout",
+                        f"{int(1000 * PATIENCE)}ms", db=pgdb)
     messages = commit(pgdb, 10)
     wait_until(lambda: is_empty(pgdb), 10, f"delivery by {node}")
     other = connect(pgdb)
@@ -223,6 +223,7 @@ def test_a_locked_table(sluice, pgdb, out):
                                    " AND application_name = 'sluice' AND datname = current_database()") != [(0,)], 10,
                "the worker waits")
     node.term()
+    node.wait_log("stopping after this turn")
     node.term()
     node.wait(10, status=0)
     other.close()
@@ -404,7 +405,8 @@ def test_a_file_that_cannot_be_written_for_a_while(sluice, box, tmp_path, strate
     messages = commit(box, 10)
     run.node.wait_log("sink is down")
     assert "No such file or directory" in run.node.stderr()
-    assert query(box, "SELECT count(*), max(attempts) FROM outbox") == [(10, 0)]
+    wait_until(lambda: query(box, "SELECT count(*), max(attempts) FROM outbox") == [(10, 0)], 10,  # but in somebody's hands
+               "no attempt is counted", every=0.001)
     os.rename(tmp_path / "away", folder)
     wait_until(lambda: is_empty(box), 10, "delivery")
     record = read_sink(out)

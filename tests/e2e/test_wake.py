@@ -42,7 +42,8 @@ def test_a_commit_wakes_a_node(sluice, box, tmp_path, strategy):
         messages.update(commit(box, 1))
         wait_until(lambda: delivered(out, i + 1), SOON, f"message {i + 1}")
         took.append(time.monotonic() - began)
-    assert statistics.median(took) < 0.5  # a heartbeat wakes it, too, but only each 2 s
+    # A heartbeat wakes it, too, but only each 2 s: then nearly all would take so long. A slow machine is no reason to fail.
+    assert statistics.quantiles(took)[0] < 0.8, took
     node.term()
     node.wait(status=0)
     assert check(messages, read_sink(out), least=20).duplicates == 0

@@ -35,10 +35,11 @@ def wait_until(fn, timeout=10, what="the condition", every=0.02):
     synchronise: they say what they wait for."""
     end = time.monotonic() + timeout * PATIENCE
     while True:
+        over = time.monotonic() >= end  # asked before the last look: who got no processor for long still looks once
         got = fn()
         if got:
             return got
-        assert time.monotonic() < end, f"not within {timeout * PATIENCE:g} s: {what}"
+        assert not over, f"not within {timeout * PATIENCE:g} s: {what}"
         time.sleep(every)
 
 

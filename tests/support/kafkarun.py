@@ -80,7 +80,7 @@ class Run:
         self.sluice, self.pg, self.kafka, self.say = sluice, pg, kafka, say
         self.messages, self.keys, self.node_count = messages, keys, nodes
         self.batch, self.lease = batch, lease
-        self.flags = ["--strategy", strategy, "--workers", workers, "--batch", batch, "--lease", f"{lease:g}s", "--poll",
+        self.flags = ["--strategy", strategy, "--workers", workers, "--batch", batch, "--lease", f"{round(lease * 1000)}ms", "--poll",
                       "50ms", *flags]
         words = [str(flag) for flag in flags]
         self.exactly_once = "exactly-once" in words

@@ -224,7 +224,7 @@ class Node:
         flags = [*run.combination.flags, *(run.combination.by_slot[self.slot] if run.combination.by_slot else [])]
         self.process = run.sluice.start(
             "run", "--node", self.name, "--sink", f"file:{run.out}", "--workers", WORKERS, "--batch", BATCH,
-            "--lease", f"{run.lease:g}s", "--poll", "100ms", *flags, db=run.url, env={"SLUICE_RECORD": run.records})
+            "--lease", f"{round(run.lease * 1000)}ms", "--poll", "100ms", *flags, db=run.url, env={"SLUICE_RECORD": run.records})
         self.tail = rec.Tail(run.records, self.process.pid)
         self.state, self.begun = "up", rec.now_ns()
 
