@@ -340,12 +340,12 @@ class Run:
         self.at(self.random.uniform(0.5, 1.5) * every if getattr(self, name)() else 0.3, self._again_and_again, name)
 
     def _attack(self, least):
-        """For so many seconds, and up to twice as long if too little could be done."""
+        """For so many seconds, and up to five times as long if too little could be done."""
         started = tell = time.monotonic()
         for name in self.pace._fields:
             if getattr(self.pace, name):
                 self.at(1 + self.random.uniform(0.3, 1.0) * getattr(self.pace, name), self._again_and_again, name)
-        while (now := time.monotonic()) < started + self.seconds * (1 if self._done_enough(least) else 2):
+        while (now := time.monotonic()) < started + self.seconds * (1 if self._done_enough(least) else 5):
             self._look()
             if now >= tell:
                 self.say(self.progress(now - started))
