@@ -3,8 +3,8 @@
 
 #include "core/clock.h"
 
-/* With fewer than a third of the lanes, reading lane by lane is as fast. */
-enum { PART = 3 };
+/* With fewer than a quarter of the lanes, reading lane by lane is as fast. */
+enum { PART = 4 };
 /* It has so many ids for each message of the batch: others' messages, held ones, gaps. */
 enum { SPAN = 16 };
 /* And so many that have gone, before floors follow. */
