@@ -146,7 +146,7 @@ def kill_and_add(cluster, producer, watch, nodes):
 
 @pytest.mark.slow
 def test_one_is_killed_and_one_is_added(sluice, pgdb, records, record_property):
-    total = scaled(100_000, least=KEYS * 2)
+    total = scaled(200_000, least=KEYS * 2)
     sluice.run("init", db=pgdb)
     cluster, watch, producer = Cluster(sluice, pgdb, records), Ownership(pgdb), Producer(pgdb, total)
     nodes = {name: cluster.start(name) for name in "abcd"}
