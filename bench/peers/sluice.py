@@ -53,8 +53,8 @@ class Sluice(Peer):
     def configs(self, mode):
         """The one into a file is for the check, and for comparison."""
         way = OF_MODE[mode]
-        more = [] if mode == "ordered" else [config("lanes", 2, 5000)]
-        return [config(way, 1, 500), config(way, 2, 500), config(way, 2, 5000), *more, config(way, 2, 500, file=True)]
+        more = config("lanes", 2, 5000 if mode == "ordered" else 500)
+        return [config(way, 1, 500), config(way, 2, 500), more, config(way, 2, 500, file=True)]
 
     def install(self):
         pass  # it is built by make
