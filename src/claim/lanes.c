@@ -5,8 +5,8 @@
  * message by message: a turn reads the oldest of its lanes, and writes one deletion for each, in a
  * statement that checks the epochs of the lanes.
  *
- * Each lane has a floor below which nothing is read: member/floor.h. A worker that is busy with most of
- * the lanes reads them together: claim/stretch.h.
+ * Each lane has a floor below which nothing is read: member/floor.h. A worker with a good part of all
+ * lanes reads them together: claim/stretch.h.
  */
 #include "claim/claim.h"
 #include "claim/consume.h"

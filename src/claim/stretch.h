@@ -20,9 +20,10 @@ typedef struct sl_stretch {
     int64_t resume_ns; /* lane by lane until then */
 } sl_stretch;
 
-/* Is one from `from` on worth trying, with so many of all lanes, for a batch of `max`? */
-bool sl_stretch_pays(const sl_stretch *s, int64_t from, int64_t max, int64_t now_ns);
+/* Is it a good part, so many of all lanes? */
 bool sl_stretch_has_part(size_t used, size_t lanes);
+/* Is one from `from` on worth trying, for a batch of `max`? */
+bool sl_stretch_pays(const sl_stretch *s, int64_t from, int64_t max, int64_t now_ns);
 /* Where it ends at the latest. */
 int64_t sl_stretch_end(const sl_stretch *s, int64_t from, int64_t max);
 /* A read for at most `max` messages gave `came`, the last one `last`. */

@@ -26,7 +26,9 @@ static sl_rc run(sl_db *db, const sl_settings *s, sl_stop *stop, int64_t *rows, 
         *rows = MAY_NOT;
     if (rc != SL_OK || !may)
         return rc;
-    rc = sl_db_run1(db, "vacuum/run", NULL, NULL, NULL, NULL, err);
+    rc = sl_db_run1(db, "vacuum/gently", NULL, NULL, NULL, NULL, err);
+    if (rc == SL_OK)
+        rc = sl_db_run1(db, "vacuum/run", NULL, NULL, NULL, NULL, err);
     return rc == SL_OK ? sl_db_run1(db, "vacuum/next", NULL, read_int, rows, NULL, err) : rc;
 }
 

@@ -98,6 +98,16 @@ static int64_t vacuum(void)
     return rows;
 }
 
+static void it_pauses_for_those_who_work(void **state)
+{
+    (void)state;
+    if (!t.pg)
+        return;
+    vacuum();
+    testdb_script(db, &t.names,
+                  "DO $$ BEGIN ASSERT current_setting('vacuum_cost_delay') = '1ms'; END $$");
+}
+
 /* An autovacuum that is at it is left to it: then the next one counts. How much room it makes depends on what others can
  * still see: bench/parts/size.py. */
 static void the_outbox_and_what_changes_with_it_are_vacuumed(void **state)
@@ -149,6 +159,7 @@ static int on(const char *name)
         TEST(it_is_due_after_many_rows),
         TEST(it_is_due_later_where_it_helps_less),
         TEST(who_may_not_is_not_asked_again),
+        TEST(it_pauses_for_those_who_work),
         TEST(the_outbox_and_what_changes_with_it_are_vacuumed),
         TEST(half_of_what_lives_puts_it_off),
         TEST(a_role_that_does_not_own_the_table_leaves_it),
