@@ -7,7 +7,7 @@ what goes in and what comes out:
     -- in:  worker text, take int8
     -- out: id int8, payload bytea
 
-("none" where there is nothing). Migrations (schema/NNN, schema/adopt, schema/inbox, schema/relane_...), debezium/table,
+("none" where there is nothing). Migrations (schema/NNN, schema/adopt, schema/inbox, schema/rotated, schema/relane_...), debezium/table,
 capture and existing, bench/make, drop and checkpoint, and session/pragmas are
 scripts: many statements, no parameters. Comments are dropped from what is sent to the server.
 """
@@ -55,7 +55,7 @@ def main():
         dialect, name = os.path.relpath(path, root)[:-4].split(os.sep, 1)
         with open(path, encoding="utf-8") as f:
             text = f.read()
-        if re.match(r"(schema/(\d+|adopt|inbox|relane_\w+)|debezium/(table|capture|existing)|bench/(make|drop|checkpoint)|session/pragmas)$", name):
+        if re.match(r"(schema/(\d+|adopt|inbox|rotated|relane_\w+)|debezium/(table|capture|existing)|bench/(make|drop|checkpoint)|session/pragmas)$", name):
             scripts.append((dialect, name, text))
         else:
             stmts.append((dialect, name, text, shape(path, text, "in"), shape(path, text, "out")))

@@ -135,6 +135,13 @@ sl_rc sl_box_empty(sl_box *box, sl_err *err)
     return sl_db_run1(box->db, "bench/empty", NULL, NULL, NULL, NULL, err);
 }
 
+/* Ids were chosen here, and not drawn. */
+static sl_rc note_given(sl_box *box, sl_err *err)
+{
+    sl_val last = sl_int(box->last_id);
+    return sl_db_run1(box->db, "bench/given", &last, NULL, NULL, NULL, err);
+}
+
 sl_rc sl_box_fill(sl_box *box, const sl_fill *f, void (*added)(void *, int64_t), void *ctx,
                   sl_err *err)
 {
@@ -149,6 +156,8 @@ sl_rc sl_box_fill(sl_box *box, const sl_fill *f, void (*added)(void *, int64_t),
                         sl_int(f->bytes) };
         rc = sl_db_run1(box->db, "bench/fill", in, NULL, NULL, NULL, err);
         box->last_id += rc == SL_OK ? rows : 0;
+        if (rc == SL_OK)
+            rc = note_given(box, err);
         if (rc == SL_OK && added)
             added(ctx, n + rows);
     }
@@ -160,7 +169,7 @@ sl_rc sl_box_block(sl_box *box, int64_t keys, const char *prefix, sl_err *err)
     sl_val in[] = { sl_int(box->last_id + 1), sl_int(keys), sl_text(sl_str_of(prefix)) };
     sl_rc rc = sl_db_run1(box->db, "bench/heads", in, NULL, NULL, NULL, err);
     box->last_id += rc == SL_OK ? keys : 0;
-    return rc;
+    return rc == SL_OK ? note_given(box, err) : rc;
 }
 
 /* Who may not write a checkpoint does without one. */

@@ -49,6 +49,7 @@ typedef struct sl_claim_conf {
     bool keep;       /* delivered messages */
     bool exact;      /* what was sent must be settled before anyone else has it */
     bool consumes;   /* some of it is delivered at most once */
+    bool rotated;    /* the table's rows stay, and are marked as done: claim/marks.h */
     bool delays;     /* a key does not wait for a scheduled message that was never tried */
     sl_lanes *lanes; /* what the node owns, and until when it is trusted; or NULL */
     int64_t workers; /* that share them */
@@ -114,6 +115,9 @@ static inline int64_t sl_claim_trusted_ns(const sl_claim_conf *conf, int64_t ask
 
 /* All strategies, ended by NULL. */
 extern const sl_claim_ops *const sl_claim_all[];
+/* Opens a claim on a table of whatever layout; refuses one by which it cannot be shared. */
+SL_CHECK sl_rc sl_claim_open(sl_claim **out, const sl_claim_ops *strategy, sl_db *db,
+                             const sl_claim_conf *conf, sl_err *err);
 const sl_claim_ops *sl_claim_named(const char *name);
 
 #endif

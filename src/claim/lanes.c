@@ -6,10 +6,11 @@
  * statement that checks the epochs of the lanes.
  *
  * Each lane has a floor below which nothing is read: member/floor.h. A worker with a good part of all
- * lanes reads them together: claim/stretch.h.
+ * lanes reads them together: claim/stretch.h. In a table whose rows stay, it then marks them as done: claim/marks.h.
  */
 #include "claim/claim.h"
 #include "claim/consume.h"
+#include "claim/marks.h"
 #include "claim/ordered.h"
 #include "claim/stretch.h"
 #include "core/clock.h"
@@ -43,6 +44,8 @@ typedef struct lanes_claim {
     bool stretched; /* this turn's messages came as a stretch, and are settled as one */
     bool beyond;    /* there is more behind it, or that was not asked */
     bool large;     /* it met one that is too large for a stretch */
+    sl_marks marks;
+    int64_t mark; /* 0, or all that this turn's lanes have below it is in the batch */
     sl_writers writers;
     size_t cap;
 } lanes_claim;
@@ -102,13 +105,14 @@ static void begin_turn(lanes_claim *c, int64_t max)
     sl_lanes_pick(c->conf.lanes, (size_t)c->conf.workers, &c->uses);
     c->using = true;
     c->forgot = false;
+    c->mark = 0;
     make_room(c);
     if (c->uses.count)
         qsort(c->uses.v, c->uses.count, sizeof *c->uses.v, by_lane);
     plan_quotas(c, max);
     for (size_t i = 0; i < c->uses.count; i++) {
         sl_lane_use *u = &c->uses.v[i];
-        bool forget = now_ns >= u->forget_ns;
+        bool forget = !c->marks.able && now_ns >= u->forget_ns;
         c->forgot |= forget;
         c->lanes[i] = u->lane;
         c->epochs[i] = u->epoch;
@@ -197,8 +201,9 @@ static int64_t due_pause_ns(const lanes_claim *c)
 
 /* Room for a read: what is asked, and the parameters. */
 typedef struct reading {
-    sl_call calls[5];
+    sl_call calls[6];
     size_t count, take; /* which of them takes */
+    int64_t upto;       /* a stretch ends before that */
     sl_val due_in[3], delayed_in[2], take_in[5];
 } reading;
 
@@ -254,13 +259,19 @@ static int64_t lowest_floor(const lanes_claim *c)
 static void ask_stretch(lanes_claim *c, reading *r, int64_t max)
 {
     int64_t from = lowest_floor(c);
+    bool marks = c->marks.able;
+    r->upto = sl_stretch_end(&c->stretch, from, max);
+    if (marks)
+        r->upto = sl_marks_end(&c->marks, from, r->upto, max);
     memcpy(r->take_in,
-           (sl_val[]){ sl_ints(c->lanes, c->uses.count), sl_int(from),
-                       sl_int(sl_stretch_end(&c->stretch, from, max)), sl_int(max),
-                       sl_int(c->conf.batch_bytes / max) },
+           (sl_val[]){
+               marks ? sl_marks_table(&c->marks, &c->uses, sl_lanes_count(c->conf.lanes))
+                     : sl_ints(c->lanes, c->uses.count),
+               sl_int(from), sl_int(r->upto), sl_int(max), sl_int(c->conf.batch_bytes / max) },
            sizeof r->take_in);
     r->take = r->count++;
-    r->calls[r->take] = (sl_call){ .stmt = sl_db_stmt(c->db, "lanes/take_stretch"),
+    r->calls[r->take] = (sl_call){ .stmt = sl_db_stmt(c->db, marks ? "done/take"
+                                                                   : "lanes/take_stretch"),
                                    .in = r->take_in,
                                    .row = stretch_row,
                                    .ctx = c };
@@ -281,6 +292,41 @@ static void note_stretch(lanes_claim *c, int64_t max, int64_t came)
         c->quotas[i] = full ? 1 : INT64_MAX;
 }
 
+/* What is asked before the read, and answered with it: since when nobody can come late. */
+static void ask_first(lanes_claim *c, reading *r)
+{
+    sl_tickets *tickets = sl_lanes_tickets(c->conf.lanes);
+    if (c->marks.able)
+        r->count += sl_marks_ask(&c->marks, c->db, r->calls);
+    else
+        r->count += sl_tickets_ask(tickets, c->db, &c->writers, r->calls);
+}
+
+static void answered(lanes_claim *c, bool ok)
+{
+    if (c->marks.able)
+        sl_marks_answered(&c->marks, ok);
+    else
+        sl_tickets_answered(sl_lanes_tickets(c->conf.lanes), &c->writers, ok);
+}
+
+/* Of each lane, all that lives below `seen` was read. */
+static void raise_floors(lanes_claim *c, int64_t seen)
+{
+    for (size_t i = 0; i < c->uses.count; i++)
+        sl_marks_raise(&c->marks, &c->uses.v[i].floor, c->firsts[i] ? c->firsts[i] : seen);
+    sl_marks_note(&c->marks, c->last);
+}
+
+/* A read that was not full has shown all that it was asked for. */
+static int64_t seen_below(const lanes_claim *c, const reading *r, bool together, int64_t max)
+{
+    int64_t came = r->calls[r->take].affected;
+    if (together && came < max)
+        return r->upto;
+    return came > 0 ? c->last + 1 : INT64_MAX;
+}
+
 static void begin_read(lanes_claim *c, sl_batch *b, int64_t max)
 {
     memset(c->firsts, 0, c->uses.count * sizeof *c->firsts);
@@ -294,16 +340,15 @@ static sl_rc read_once(lanes_claim *c, sl_batch *b, int64_t max, bool together, 
 {
     int64_t now_ns = sl_now_ns();
     reading r = { .count = 0 };
-    sl_tickets *tickets = sl_lanes_tickets(c->conf.lanes);
-    int64_t ripe = sl_tickets_ripe(tickets);
+    int64_t ripe = sl_tickets_ripe(sl_lanes_tickets(c->conf.lanes));
     begin_read(c, b, max);
-    r.count += sl_tickets_ask(tickets, c->db, &c->writers, &r.calls[0]);
+    ask_first(c, &r);
     bool due = now_ns >= c->due_ns;
     if (due)
         ask_due(c, &r, max);
     (together ? ask_stretch : ask_lanes)(c, &r, max);
     sl_rc rc = c->db->ops->run(c->db, r.calls, r.count, err);
-    sl_tickets_answered(tickets, &c->writers, rc == SL_OK);
+    answered(c, rc == SL_OK);
     if (rc != SL_OK)
         return rc;
     int64_t came = r.calls[r.take].affected;
@@ -315,7 +360,9 @@ static sl_rc read_once(lanes_claim *c, sl_batch *b, int64_t max, bool together, 
     if (together)
         note_stretch(c, max, came);
     sl_stretch_note(&c->stretch, max, came, c->last);
-    if (!together || came > 0 || !c->beyond)
+    if (c->marks.able)
+        raise_floors(c, seen_below(c, &r, together, max));
+    else if (!together || came > 0 || !c->beyond)
         see_floors(c, ripe);
     plan_forgetting(c, now_ns);
     return SL_OK;
@@ -347,6 +394,9 @@ static const sl_ordered_how *how_of(const lanes_claim *c, sl_fencing *f)
     f->in[1] = sl_ints(c->epochs, c->uses.count);
     f->fence = (sl_call){ .stmt = sl_db_stmt(c->db, "lanes/fence"), .in = f->in };
     f->how = (sl_ordered_how){
+        .mark = c->mark ? "done/write" : NULL,
+        .mark_in = f->in,
+        .floor = c->mark,
         .sent = c->stretched ? "lanes/sent_stretch" : "lanes/sent",
         .claims = c->stretched ? f->in : NULL,
         .keep = c->conf.keep ? "lanes/keep" : NULL,
@@ -392,6 +442,15 @@ static void swap_uses(lanes_claim *c, size_t i, size_t k)
     c->quotas[k] = c->quotas[i];
 }
 
+/* All that lives below, of lanes that are not in the batch, has gone: up to the last one that was not held. */
+static int64_t read_below(const sl_batch *b)
+{
+    for (size_t i = b->count; i-- > 0;)
+        if (!b->msgs[i].held)
+            return b->msgs[i].id + 1;
+    return 0;
+}
+
 /* Lanes that gave nothing are for other workers, while this one sends. */
 static void put_back_quiet(lanes_claim *c, const sl_batch *b)
 {
@@ -407,11 +466,24 @@ static void put_back_quiet(lanes_claim *c, const sl_batch *b)
             continue;
         }
         c->uses.v[i].hungry = false;
-        sl_floor_propose(&c->uses.v[i].floor, sl_lanes_tickets(c->conf.lanes), c->last + 1);
+        if (c->marks.able)
+            sl_marks_raise(&c->marks, &c->uses.v[i].floor, read_below(b));
+        else
+            sl_floor_propose(&c->uses.v[i].floor, sl_lanes_tickets(c->conf.lanes),
+                             c->last + 1);
     }
     sl_lanes_put_early(c->conf.lanes, c->uses.generation, c->uses.v + kept,
                        c->uses.count - kept);
     c->uses.count = kept;
+}
+
+/* Read in one piece, nothing of it waits, and nobody can come late. */
+static int64_t mark_of(const lanes_claim *c, const sl_batch *b)
+{
+    if (!c->marks.able || !c->stretched || b->count == 0 || sl_ordered_found(&c->found))
+        return 0;
+    int64_t last = b->msgs[b->count - 1].id;
+    return last <= c->marks.final ? last + 1 : 0;
 }
 
 static sl_rc lanes_take(sl_claim *base, sl_batch *b, int64_t max, sl_err *err)
@@ -428,6 +500,7 @@ static sl_rc lanes_take(sl_claim *base, sl_batch *b, int64_t max, sl_err *err)
     sl_rc rc = sift(c, b, max, err);
     stamp_epochs(c, b);
     sl_batch_sort(b);
+    c->mark = mark_of(c, b);
     c->stretched = c->stretched && b->count > 0 &&
                    sl_stretch_dense(b->msgs[0].id, b->msgs[b->count - 1].id, b->count);
     if (rc == SL_OK && b->count > 0)
@@ -463,6 +536,7 @@ static sl_rc lanes_hold(sl_claim *base, const sl_batch *b, sl_err *err)
 static void propose_floors(lanes_claim *c, const sl_batch *b)
 {
     int64_t *lows = c->firsts; /* 0: nothing was taken */
+    bool stayed = false;
     for (size_t i = 0; i < c->uses.count; i++) {
         c->uses.v[i].hungry = false;
         lows[i] = 0;
@@ -473,15 +547,20 @@ static void propose_floors(lanes_claim *c, const sl_batch *b)
         if (m->held)
             continue; /* it is found by its key */
         bool gone = m->verdict == SL_SENT || m->verdict == SL_DEAD;
+        stayed |= !gone;
         if (!gone)
             lows[at] = m->id;
         else if (lows[at] == 0)
             lows[at] = m->id + 1;
         c->uses.v[at].hungry |= --c->quotas[at] == 0;
     }
-    for (size_t i = 0; i < c->uses.count; i++)
-        if (lows[i])
+    for (size_t i = 0; i < c->uses.count; i++) {
+        if (lows[i] && c->marks.able)
+            sl_marks_raise(&c->marks, &c->uses.v[i].floor,
+                           c->mark && !stayed ? c->mark : lows[i]);
+        else if (lows[i])
             sl_floor_propose(&c->uses.v[i].floor, sl_lanes_tickets(c->conf.lanes), lows[i]);
+    }
 }
 
 static sl_rc lanes_settle(sl_claim *base, sl_batch *b, size_t *lost, sl_err *err)
@@ -515,7 +594,26 @@ static void lanes_close(sl_claim *base)
     free(c->epochs);
     free(c->firsts);
     sl_writers_fini(&c->writers);
+    sl_marks_fini(&c->marks);
     free(c);
+}
+
+/* The same for a table whose rows stay. */
+static sl_rc rehearse_marks(sl_db *db, sl_err *err)
+{
+    int64_t none;
+    sl_val no = sl_ints(&none, 0);
+    sl_val take_in[] = { no, sl_int(0), sl_int(0), sl_int(0), sl_int(0) };
+    sl_val write_in[] = { no, no, sl_int(0) };
+    sl_call calls[] = {
+        { .stmt = sl_db_stmt(db, "floor/given") },
+        { .stmt = sl_db_stmt(db, "done/take"), .in = take_in, .row = sl_ordered_row },
+        { .stmt = sl_db_stmt(db, "tx/begin") },
+        { .stmt = sl_db_stmt(db, "done/write"), .in = write_in },
+    };
+    sl_rc rc = db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
+    db->ops->rollback(db); /* no lanes are always ours */
+    return rc;
 }
 
 static sl_rc rehearse_stretch(sl_db *db, sl_err *err)
@@ -552,6 +650,8 @@ static sl_rc rehearse(sl_db *db, const sl_claim_conf *conf, sl_err *err)
     sl_rc rc = db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
     if (rc == SL_OK && sl_db_has(db, "lanes/take_stretch"))
         rc = rehearse_stretch(db, err);
+    if (rc == SL_OK && conf->rotated)
+        rc = rehearse_marks(db, err);
     if (rc == SL_OK && conf->keep)
         rc = sl_ordered_rehearse_keep(db, "lanes/keep", conf->consumes, err);
     return rc == SL_OK ? sl_ordered_rehearse(db, conf->consumes, err) : rc;
@@ -563,8 +663,12 @@ static sl_rc lanes_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl
     *c = (lanes_claim){ .base = { &sl_claim_lanes }, .db = db, .conf = *conf };
     c->found.delays = conf->delays;
     c->stretch.able = sl_db_has(db, "lanes/take_stretch");
-    if (conf->lanes) /* it outlives connections */
+    c->marks.able = conf->rotated;
+    if (conf->lanes) { /* it outlives connections */
+        c->marks.source = sl_lanes_final(conf->lanes);
+        sl_final_doubt(c->marks.source);
         sl_tickets_doubt(sl_lanes_tickets(conf->lanes));
+    }
     sl_rc rc = rehearse(db, conf, err);
     if (rc == SL_OK)
         rc = sl_consume_begin(db, conf, err);
@@ -591,8 +695,10 @@ static sl_rc lanes_consume(sl_claim *base, sl_batch *b, const sl_consume_stamp *
 
 static sl_rc lanes_peek(sl_claim *base, bool *any, sl_err *err)
 {
+    const lanes_claim *c = lanes_of(base);
     sl_val floor = sl_int(0);
-    return sl_ordered_peek(lanes_of(base)->db, "ordered/peek", &floor, any, err);
+    return sl_ordered_peek(c->db, c->marks.able ? "done/peek" : "ordered/peek", &floor, any,
+                           err);
 }
 
 const sl_claim_ops sl_claim_lanes = {

@@ -337,6 +337,16 @@ static sl_rc write_sent(sl_db *db, const sl_groups *g, const sl_ordered_how *how
     return rc;
 }
 
+/* All were delivered, and one row says so of all, if every claim is still ours; else *written is false. */
+static sl_rc write_mark(sl_db *db, const sl_ordered_how *how, bool *written, sl_err *err)
+{
+    int64_t rows = 0;
+    sl_val in[] = { how->mark_in[0], how->mark_in[1], sl_int(how->floor) };
+    sl_rc rc = sl_db_run1(db, how->mark, in, NULL, NULL, &rows, err);
+    *written = rc == SL_OK && rows == 1;
+    return rc;
+}
+
 /* Locks the claims. *ours: all of them are ours until the transaction ends. */
 static sl_rc fence(sl_db *db, const sl_ordered_how *how, bool *ours, sl_err *err)
 {
@@ -359,9 +369,16 @@ sl_rc sl_ordered_settle(sl_db *db, sl_ordered *o, const sl_ordered_how *how, siz
     sl_groups_make(&g, o->batch, how->retry_base_ns, how->retry_max_ns);
     if (sl_ordered_untried(o->batch))
         o->served.count = 0; /* they were not, and keep their place */
+    sl_rc rc = SL_OK;
+    bool written = false;
+    if (how->mark && !how->keep && g.sent.n && g.sent.n == o->batch->count &&
+        !sl_ordered_found(o))
+        rc = write_mark(db, how, &written, err);
+    if (rc != SL_OK || written)
+        return rc;
     if (!g.retry.n && !g.dead.n && !g.counted.n && !g.back.n && !sl_ordered_found(o))
         return write_sent(db, &g, how, lost, err);
-    sl_rc rc = fence(db, how, &ours, err);
+    rc = fence(db, how, &ours, err);
     if (rc != SL_OK)
         return rc;
     SL_FAULT("fenced");

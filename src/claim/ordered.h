@@ -66,6 +66,9 @@ sl_rc sl_ordered_delayed_row(void *ordered, const sl_val *cols, sl_err *err);
 
 typedef struct sl_ordered_how {
     bool in_transaction; /* one is open that only this worker can end: it is the fence */
+    const char *mark;      /* NULL, or statement: says of all below `floor` that it is done */
+    const sl_val *mark_in; /* in these lanes, by these epochs */
+    int64_t floor;
     const char
         *sent; /* statement: deletes by id and epoch, for what has nothing else to write */
     const sl_val *claims; /* NULL, or what it takes instead of each message's: lanes, epochs */

@@ -167,6 +167,7 @@ const sl_cmd sl_cmd_init = {
     .summary = "create or migrate the tables",
     .synopsis =
         "sluice init [--db URL] [--table NAME] [--lanes N] [--print]\n"
+        "sluice init --layout rotated [--db URL] [--table NAME] [--lanes N] [--print]\n"
         "sluice init --layout debezium [--debezium NAME=VALUE,...] [--existing send|skip]\n"
         "sluice init --inbox [--db URL] [--inbox-table NAME] [--print]",
     .details =
@@ -176,6 +177,11 @@ const sl_cmd sl_cmd_init = {
         "harmless when there "
         "is nothing to do and when several nodes do it at once. The number of lanes of a "
         "table that is there stays; sluice lanes --set changes it.\n"
+        "\n"
+        "With layout rotated (PostgreSQL) the table is a ring of segments: what was delivered "
+        "is not deleted one by one, a segment is emptied when nothing in it is left to do. It "
+        "is shared by strategy lanes, and ids are given by the table alone. A table that is "
+        "there cannot be made into one.\n"
         "\n"
         "With layout debezium the table is that of Debezium's outbox event router, and stays "
         "as "
@@ -190,6 +196,7 @@ const sl_cmd sl_cmd_init = {
         "Examples:\n"
         "  sluice init\n"
         "  sluice init --db postgresql://owner@db/shop --table app.outbox\n"
+        "  sluice init --db postgresql://owner@db/shop --layout rotated\n"
         "  sluice init --db postgresql: --print > migrations/0042_outbox.sql\n"
         "  sluice init --inbox --db postgresql://owner@db/billing\n",
     .groups = SL_FOR_DB | SL_FOR_INIT,

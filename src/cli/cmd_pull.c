@@ -137,7 +137,7 @@ static sl_rc settle_by(const sl_claim_ops *strategy, const sl_claim_conf *conf, 
     sl_claim *claim = NULL;
     if (b->count == 0)
         return SL_OK;
-    sl_rc rc = strategy->open(&claim, db, conf, err);
+    sl_rc rc = sl_claim_open(&claim, strategy, db, conf, err);
     qsort(b->msgs, b->count, sizeof *b->msgs, by_epoch);
     for (size_t i = 0, end; rc == SL_OK && i < b->count; i = end) {
         for (end = i + 1; end < b->count && b->msgs[end].epoch == b->msgs[i].epoch; end++)
@@ -319,7 +319,7 @@ static sl_rc take_by(const sl_claim_ops *strategy, const sl_claim_conf *conf, sl
                 .me = {
                     .node = node, .strategy = strategy->name, .assign = "", .workers = 1 } };
     sl_batch_init(&t.batch);
-    sl_rc rc = strategy->open(&t.claim, db, conf, err);
+    sl_rc rc = sl_claim_open(&t.claim, strategy, db, conf, err);
     if (rc == SL_OK)
         rc = take_as_node(&t, err);
     if (t.claim)

@@ -25,6 +25,7 @@ typedef struct sl_names {
     /* Layout debezium: `sluice_source`, their table, beside which `table` is; and what its trigger is made by. */
     char *source;
     char *layout;
+    bool rotated; /* layout rotated, if the table has to be made */
 } sl_names;
 
 /* Refuses what is not a plain identifier, too long, an unknown column, or two columns of one

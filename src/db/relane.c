@@ -58,6 +58,12 @@ static sl_rc begin(sl_db *db, const sl_names *names, int64_t lanes, int64_t *bef
         rc = check_column(db, names, name, err);
     if (rc == SL_OK)
         rc = sl_schema_read(db, names, &schema, err);
+    if (rc == SL_OK && schema.rotated)
+        rc = sl_fail(err, SL_OPERATOR,
+                     "the number of lanes of table '%s' cannot be changed: it is of layout "
+                     "rotated, and has a position for each\nhint: choose it when the table is "
+                     "made",
+                     names->table);
     if (rc == SL_OK && schema.lanes == lanes)
         rc = sl_fail(err, SL_OPERATOR, "table '%s' has %lld lanes already", names->table,
                      (long long)lanes);

@@ -65,6 +65,8 @@ static sl_rc read_meta(void *ctx, const sl_val *cols, sl_err *err)
         s->version = strtoll(text, NULL, 10);
     else if (sl_str_eq(cols[0].s, SL_STR("lanes")))
         s->lanes = strtoll(text, NULL, 10);
+    else if (sl_str_eq(cols[0].s, SL_STR("layout")))
+        s->rotated = sl_str_eq(cols[1].s, SL_STR("rotated"));
     return SL_OK;
 }
 
@@ -94,6 +96,15 @@ static sl_rc newer(const sl_names *names, const sl_schema *s, sl_err *err)
         names->table, (long long)s->version, SL_SCHEMA_VERSION);
 }
 
+/* What is there stays as it is, and cannot be made into the other. */
+static sl_rc not_rotated(const sl_names *names, sl_err *err)
+{
+    return sl_fail(err, SL_OPERATOR,
+                   "table '%s' is there, and not of layout rotated\nhint: make one of another "
+                   "name, and let the producers write to that one; or leave the layout out",
+                   names->table);
+}
+
 sl_rc sl_schema_check(sl_db *db, const sl_names *names, sl_err *err)
 {
     sl_schema s;
@@ -111,6 +122,8 @@ sl_rc sl_schema_check(sl_db *db, const sl_names *names, sl_err *err)
             "table '%s' has schema version %lld, this program needs %d\nhint: run 'sluice "
             "init' to migrate it",
             names->table, (long long)s.version, SL_SCHEMA_VERSION);
+    if (names->rotated && !s.rotated)
+        return not_rotated(names, err);
     return names->layout ? sl_capture_check(db, names, err) : SL_OK;
 }
 
@@ -235,11 +248,27 @@ static const char *migration(const char *dialect, int64_t version)
     return sl_script_named(dialect, name)->text;
 }
 
+/* Before the first migration, which then finds the table. */
+static sl_rc make_rotated(sl_db *db, const sl_names *names, const sl_schema *before,
+                          sl_err *err)
+{
+    const sl_script *script = sl_script_named(db->ops->name, "schema/rotated");
+    if (before->rotated)
+        return SL_OK;
+    if (!script)
+        return sl_fail(err, SL_OPERATOR, "layout rotated is for PostgreSQL only");
+    if (before->table || before->version)
+        return not_rotated(names, err);
+    return run_script(db, names, script->text, err);
+}
+
 static sl_rc migrate(sl_db *db, const sl_names *names, sl_schema_done *done, sl_err *err)
 {
     sl_rc rc = sl_schema_read(db, names, &done->before, err);
     if (rc == SL_OK && done->before.version > SL_SCHEMA_VERSION)
         return newer(names, &done->before, err);
+    if (rc == SL_OK && names->rotated)
+        rc = make_rotated(db, names, &done->before, err);
     if (rc == SL_OK && done->before.table && done->before.version < DELAYED_SINCE) {
         columns *have = sl_alloc(sizeof *have);
         rc = read_columns(db, names, "sluice_outbox", have, err);
@@ -324,7 +353,12 @@ sl_rc sl_schema_print(const char *dialect, const sl_names *names, sl_buf *out, s
 {
     if (!sl_db_named(dialect))
         return sl_fail(err, SL_OPERATOR, "no dialect '%s' in this build", dialect);
+    const sl_script *rotated = sl_script_named(dialect, "schema/rotated");
+    if (names->rotated && !rotated)
+        return sl_fail(err, SL_OPERATOR, "layout rotated is for PostgreSQL only");
     sl_buf_puts(out, "BEGIN;\n\n");
+    if (names->rotated)
+        sl_names_apply(names, rotated->text, out);
     for (int v = 1; v <= SL_SCHEMA_VERSION; v++)
         sl_names_apply(names, migration(dialect, v), out);
     sl_buf_puts(out, "\nCOMMIT;\n");

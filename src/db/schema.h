@@ -7,12 +7,13 @@
 
 #include "db/db.h"
 
-enum { SL_SCHEMA_VERSION = 4 }; /* what this program makes and understands */
+enum { SL_SCHEMA_VERSION = 5 }; /* what this program makes and understands */
 
 typedef struct sl_schema {
     bool table;      /* the outbox is there */
     int64_t version; /* 0: not ours yet */
     int64_t lanes;
+    bool rotated; /* its layout */
 } sl_schema;
 
 /* What is there now. */

@@ -8,6 +8,7 @@
 #include "lib/idle.h"
 #include "lib/journaled.h"
 #include "lib/keep_keys.h"
+#include "lib/rotate.h"
 #include "lib/sent.h"
 #include "lib/vacuum.h"
 #include "lib/wake.h"
@@ -48,6 +49,7 @@ struct sl_crew {
     sl_idle *idle;
     sl_janitor *janitor;
     sl_vacuum vacuum;
+    sl_rotate rotate;
     bool kept; /* delivered messages may be there that nobody keeps any more */
     sl_care *care;
     sl_unrouted *unrouted;
@@ -129,7 +131,7 @@ static sl_rc session_open(session *s, worker *w, int wake_fd, sl_err *err)
     assert(strategy); /* sl_settings_check */
     sl_rc rc = sl_conf_open_db(&s->db, set, &crew->names, false, wake_fd, err);
     if (rc == SL_OK)
-        rc = strategy->open(&s->relay.claim, s->db, &conf, err);
+        rc = sl_claim_open(&s->relay.claim, strategy, s->db, &conf, err);
     if (rc == SL_OK)
         rc = sl_ways_open(&s->relay.ways, &crew->routes, crew->make, crew->make_ctx, w->name,
                           crew->log, err);
@@ -506,6 +508,8 @@ static sl_rc start_janitor(sl_crew *crew, sl_err *err)
         conf.chores[conf.count++] = sl_sent_chore(crew->settings);
     crew->vacuum = (sl_vacuum){ .written = written, .ctx = crew };
     conf.chores[conf.count++] = sl_vacuum_chore(&crew->vacuum);
+    crew->rotate = (sl_rotate){ .written = written, .ctx = crew };
+    conf.chores[conf.count++] = sl_rotate_chore(&crew->rotate);
     conf.chores[conf.count++] = sl_keep_keys_chore(crew->settings);
     return sl_janitor_start(&crew->janitor, &conf, err);
 }

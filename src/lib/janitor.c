@@ -41,7 +41,7 @@ static sl_rc do_chore(sl_janitor *j, size_t i, sl_db *db, sl_err *err)
     int64_t *rows = &j->rows[i];
     int64_t began_ns = sl_now_ns();
     *rows = 0;
-    sl_rc rc = c->run(db, j->conf.settings, &j->stop, rows, err);
+    sl_rc rc = c->run(c->ctx, db, j->conf.settings, &j->stop, rows, err);
     int64_t now_ns = sl_now_ns();
     int64_t rest_ns = (now_ns - began_ns) * (PASS_COST - 1);
     j->due_ns[i] = now_ns + (rest_ns > c->every_ns ? rest_ns : c->every_ns);

@@ -17,8 +17,8 @@ typedef struct sl_chore {
     int64_t
         every_ns; /* from the end of one run to the next, which comes later if the last one took long */
     /* In small transactions, with pauses between them (sl_janitor_yield). *rows: how many were touched. */
-    SL_CHECK sl_rc (*run)(sl_db *db, const sl_settings *s, sl_stop *stop, int64_t *rows,
-                          sl_err *err);
+    SL_CHECK sl_rc (*run)(void *ctx, sl_db *db, const sl_settings *s, sl_stop *stop,
+                          int64_t *rows, sl_err *err);
     /* NULL, or asked when its time has come, without a connection: is there anything to do? `rows` is what the last run
      * told, at first 0. */
     bool (*due)(void *ctx, int64_t rows);

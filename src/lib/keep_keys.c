@@ -94,6 +94,13 @@ sl_rc sl_keep_keys(sl_db *db, const sl_settings *s, sl_stop *stop, int64_t *rows
     return rc == SL_OK ? expire(db, s->idempotency_keep_ns, stop, rows, err) : rc;
 }
 
+static sl_rc run(void *ctx, sl_db *db, const sl_settings *s, sl_stop *stop, int64_t *rows,
+                 sl_err *err)
+{
+    (void)ctx;
+    return sl_keep_keys(db, s, stop, rows, err);
+}
+
 sl_chore sl_keep_keys_chore(const sl_settings *s)
 {
     int64_t every_ns = s->idempotency_keep_ns / 10;
@@ -102,5 +109,5 @@ sl_chore sl_keep_keys_chore(const sl_settings *s)
                                          : every_ns;
     return (sl_chore){ .name = "clean-up of idempotency keys",
                        .every_ns = every_ns,
-                       .run = sl_keep_keys };
+                       .run = run };
 }

@@ -26,7 +26,9 @@ sl_rc sl_layout_names(sl_names *out, const sl_settings *s, sl_err *err)
     if (s->debezium.count)
         return sl_fail(err, SL_REFUSED,
                        "debezium is for layout: debezium only\nhint: --layout debezium");
-    return sl_names_init(out, s->table, &s->columns, err);
+    sl_rc rc = sl_names_init(out, s->table, &s->columns, err);
+    out->rotated = rc == SL_OK && s->layout == SL_LAYOUT_ROTATED;
+    return rc;
 }
 
 sl_layout_terms sl_layout_terms_of(const sl_settings *s)

@@ -7,7 +7,7 @@
 #include "db/names.h"
 #include "lib/settings.h"
 
-typedef enum sl_layout { SL_LAYOUT_SLUICE, SL_LAYOUT_DEBEZIUM } sl_layout;
+typedef enum sl_layout { SL_LAYOUT_SLUICE, SL_LAYOUT_DEBEZIUM, SL_LAYOUT_ROTATED } sl_layout;
 
 /* What the tables are called. Refuses settings of one layout with another. */
 SL_CHECK sl_rc sl_layout_names(sl_names *out, const sl_settings *s, sl_err *err);

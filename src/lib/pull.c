@@ -161,7 +161,7 @@ static sl_rc connect_puller(sl_puller *p, sl_err *err)
     sl_conf_claim(&conf, s, p->node);
     conf.hold = SL_HOLD_LEASE;
     sl_rc rc = sl_conf_open_db(&p->db, s, &p->names, false, -1, err);
-    return rc == SL_OK ? p->strategy->open(&p->claim, p->db, &conf, err) : rc;
+    return rc == SL_OK ? sl_claim_open(&p->claim, p->strategy, p->db, &conf, err) : rc;
 }
 
 /* ---- A node among others ---- */

@@ -54,8 +54,10 @@ static sl_rc purge_batch(purge *p, int64_t take, sl_err *err)
     return rc;
 }
 
-static sl_rc run(sl_db *db, const sl_settings *s, sl_stop *stop, int64_t *rows, sl_err *err)
+static sl_rc run(void *ctx, sl_db *db, const sl_settings *s, sl_stop *stop, int64_t *rows,
+                 sl_err *err)
 {
+    (void)ctx;
     purge p = { .db = db, .age_us = s->retention_ns / 1000 };
     int64_t began_ns;
     sl_rc rc;

@@ -25,11 +25,12 @@ const sl_opt sl_settings_table[] = {
     { "columns", SL_OPT_MAP, AT(columns), NULL, 0, 0, SL_FOR_DB, "OURS=THEIRS,...",
       "Other names for columns of the table, as "
       "entity_key=aggregate_id,attempts=retry_count." },
-    { "layout", SL_OPT_CHOICE, AT(layout), "sluice", 0, 0, SL_FOR_DB, "sluice|debezium",
-      "Whose the table is: Sluice's own, or one for Debezium's outbox event router, whose "
-      "inserts then become messages of a table beside it, NAME_sluice; target and format are "
-      "as "
-      "Debezium has them unless they are given. See docs/debezium.md." },
+    { "layout", SL_OPT_CHOICE, AT(layout), "sluice", 0, 0, SL_FOR_DB, "sluice|debezium|rotated",
+      "What the table is: Sluice's own; one for Debezium's outbox event router, whose "
+      "inserts then become messages of a table beside it, NAME_sluice, with target and "
+      "format as Debezium has them unless they are given (docs/debezium.md); or, on "
+      "PostgreSQL and with strategy lanes, a ring of segments that are emptied as a whole, "
+      "which is faster (docs/rotated.md). Nodes see for themselves that a table is rotated." },
     { "debezium", SL_OPT_MAP, AT(debezium), NULL, 0, 0, SL_FOR_DB, "NAME=VALUE,...",
       "With layout: debezium, options of the outbox event router by their own names, as "
       "route.by.field=kind. On a command line a comma inside a value is written \\,." },

@@ -16,8 +16,10 @@ static sl_rc read_int(void *ctx, const sl_val *cols, sl_err *err)
 }
 
 /* *rows: after so many more the next one is worth its while. */
-static sl_rc run(sl_db *db, const sl_settings *s, sl_stop *stop, int64_t *rows, sl_err *err)
+static sl_rc run(void *ctx, sl_db *db, const sl_settings *s, sl_stop *stop, int64_t *rows,
+                 sl_err *err)
 {
+    (void)ctx;
     (void)s;
     (void)stop;
     int64_t may = 0;

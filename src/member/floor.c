@@ -65,6 +65,13 @@ static sl_rc writer_row(void *ctx, const sl_val *cols, sl_err *err)
     return SL_OK;
 }
 
+sl_call sl_writers_call(sl_writers *w, sl_db *db)
+{
+    sl_keymap_reset(&w->map);
+    sl_arena_reset(&w->names);
+    return (sl_call){ .stmt = sl_db_stmt(db, "floor/writers"), .row = writer_row, .ctx = w };
+}
+
 bool sl_tickets_ask(sl_tickets *t, sl_db *db, sl_writers *w, sl_call *call)
 {
     int64_t now_ns = sl_now_ns();
@@ -77,9 +84,7 @@ bool sl_tickets_ask(sl_tickets *t, sl_db *db, sl_writers *w, sl_call *call)
     pthread_mutex_unlock(&t->lock);
     if (!w->asked)
         return false;
-    sl_keymap_reset(&w->map);
-    sl_arena_reset(&w->names);
-    *call = (sl_call){ .stmt = sl_db_stmt(db, "floor/writers"), .row = writer_row, .ctx = w };
+    *call = sl_writers_call(w, db);
     return true;
 }
 
@@ -102,6 +107,11 @@ void sl_tickets_answered(sl_tickets *t, sl_writers *w, bool ok)
     }
     pthread_mutex_unlock(&t->lock);
     w->asked = false;
+}
+
+void sl_floor_raise(sl_floor *f, int64_t at)
+{
+    f->at = at > f->at ? at : f->at;
 }
 
 void sl_floor_propose(sl_floor *f, sl_tickets *t, int64_t low)

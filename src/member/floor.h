@@ -45,10 +45,14 @@ typedef struct sl_writers {
 } sl_writers;
 
 void sl_writers_fini(sl_writers *w);
+/* Asks for those of the moment in which it is run. */
+sl_call sl_writers_call(sl_writers *w, sl_db *db);
 /* Is it time to ask? Then `call` is to be run, and sl_tickets_answered to be called, whatever happens. */
 bool sl_tickets_ask(sl_tickets *t, sl_db *db, sl_writers *w, sl_call *call);
 void sl_tickets_answered(sl_tickets *t, sl_writers *w, bool ok);
 
+/* Nothing lives below, now or later: without a proposal. */
+void sl_floor_raise(sl_floor *f, int64_t at);
 /* All that was seen below `low` has gone. */
 void sl_floor_propose(sl_floor *f, sl_tickets *t, int64_t low);
 /* A read from f->at, or from the very beginning, found `first` as the first that lives; 0: none. `ripe`

@@ -30,6 +30,7 @@ struct sl_lanes {
     _Atomic size_t resting; /* workers that take no turn */
     int fd;
     sl_tickets *tickets;
+    sl_final *final;
     size_t count;
     size_t owned; /* OWNED or LEAVING */
     size_t turns; /* that run: those of this generation, and of older ones */
@@ -43,6 +44,7 @@ sl_lanes *sl_lanes_new(void)
     sl_lanes *l = sl_alloc(sizeof *l);
     pthread_mutex_init(&l->lock, NULL);
     l->tickets = sl_tickets_new();
+    l->final = sl_final_new();
     l->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (l->fd < 0)
         abort(); /* as for memory: nothing sensible can follow */
@@ -55,6 +57,7 @@ void sl_lanes_free(sl_lanes *l)
         return;
     close(l->fd);
     sl_tickets_free(l->tickets);
+    sl_final_free(l->final);
     pthread_mutex_destroy(&l->lock);
     free(l->v);
     free(l);
@@ -88,11 +91,14 @@ void sl_lanes_void(sl_lanes *l, size_t count)
     leave(l);
 }
 
-void sl_lanes_grant(sl_lanes *l, size_t at, int64_t epoch)
+void sl_lanes_grant(sl_lanes *l, size_t at, int64_t epoch, int64_t floor)
 {
     enter(l);
     assert(at < l->count && l->v[at].state == NONE && !l->v[at].used);
-    l->v[at] = (lane){ .state = OWNED, .use = { .lane = (int64_t)at, .epoch = epoch } };
+    l->v[at] = (lane){
+        .state = OWNED,
+        .use = { .lane = (int64_t)at, .epoch = epoch, .floor = { .at = floor } },
+    };
     l->owned++;
     leave(l);
 }
@@ -282,4 +288,9 @@ int64_t sl_lanes_trusted_ns(const sl_lanes *l)
 sl_tickets *sl_lanes_tickets(const sl_lanes *l)
 {
     return l->tickets;
+}
+
+sl_final *sl_lanes_final(const sl_lanes *l)
+{
+    return l->final;
 }

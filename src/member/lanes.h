@@ -13,6 +13,7 @@
 #ifndef SL_MEMBER_LANES_H
 #define SL_MEMBER_LANES_H
 
+#include "member/final.h"
 #include "member/floor.h"
 
 #include <stdbool.h>
@@ -28,7 +29,8 @@ void sl_lanes_free(sl_lanes *l);
 
 /* Nothing is ours; there are `count` lanes. */
 void sl_lanes_void(sl_lanes *l, size_t count);
-void sl_lanes_grant(sl_lanes *l, size_t lane, int64_t epoch);
+/* Nothing lives below `floor`. */
+void sl_lanes_grant(sl_lanes *l, size_t lane, int64_t epoch, int64_t floor);
 /* Lanes that are ours and not wished begin to leave; those that leave and are wished again stay. */
 void sl_lanes_wish(sl_lanes *l, const bool *wish);
 /* Lanes that have left; they are no longer ours. Returns how many. `lanes` has room for all. */
@@ -79,5 +81,6 @@ bool sl_lanes_current(const sl_lanes *l, uint64_t generation);
 int64_t sl_lanes_trusted_ns(const sl_lanes *l);
 int64_t sl_lanes_session(const sl_lanes *l);
 sl_tickets *sl_lanes_tickets(const sl_lanes *l); /* for the floors of all lanes */
+sl_final *sl_lanes_final(const sl_lanes *l);     /* the same, where ids become final */
 
 #endif

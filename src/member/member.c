@@ -105,10 +105,10 @@ static void make_wish(sl_member *m)
     free(peers);
 }
 
-static void granted(void *ctx, size_t lane, int64_t epoch)
+static void granted(void *ctx, size_t lane, int64_t epoch, int64_t floor)
 {
     sl_member *m = ctx;
-    sl_lanes_grant(m->lanes, lane, epoch);
+    sl_lanes_grant(m->lanes, lane, epoch, floor);
     SL_RECORD(SL_REC_GRANTED, m->me.node, (int64_t)lane, SL_NONE, epoch, 0);
 }
 

@@ -168,7 +168,7 @@ sl_rc sl_lanes_list(sl_db *db, int64_t *to, size_t *count, sl_err *err)
 
 typedef struct granting {
     size_t n;
-    int64_t *lanes, *epochs;
+    int64_t *lanes, *epochs, *floors;
 } granting;
 
 static sl_rc add_grant(void *ctx, const sl_val *cols, sl_err *err)
@@ -176,7 +176,19 @@ static sl_rc add_grant(void *ctx, const sl_val *cols, sl_err *err)
     (void)err;
     granting *g = ctx;
     g->lanes[g->n] = cols[0].i;
+    g->floors[g->n] = 0;
     g->epochs[g->n++] = cols[1].i;
+    return SL_OK;
+}
+
+/* Where the one who had it before has got to. */
+static sl_rc add_floor(void *ctx, const sl_val *cols, sl_err *err)
+{
+    (void)err;
+    granting *g = ctx;
+    for (size_t i = 0; i < g->n; i++)
+        if (g->lanes[i] == cols[0].i)
+            g->floors[i] = cols[1].i;
     return SL_OK;
 }
 
@@ -201,16 +213,21 @@ static sl_rc acquire(sl_db *db, const int64_t *lanes, size_t n, int64_t session,
     int64_t *locked = sl_alloc((g.n + 1) * sizeof *locked);
     memcpy(locked, g.lanes, g.n * sizeof *locked);
     sl_val in[] = { sl_ints(locked, g.n), sl_int(session) };
-    sl_call calls[] = {
+    sl_call calls[4] = {
         { .stmt = sl_db_stmt(db, "epoch/next") },
         { .stmt = sl_db_stmt(db, "lanes/acquire"), .in = in, .row = add_grant, .ctx = &g },
-        { .stmt = sl_db_stmt(db, fenced ? "fence/open" : "tx/commit") },
     };
+    size_t count = 2;
+    if (sl_db_has(db, "done/read"))
+        calls[count++] =
+            (sl_call){ .stmt = sl_db_stmt(db, "done/read"), .row = add_floor, .ctx = &g };
+    const sl_call *last = &calls[count];
+    calls[count++] = (sl_call){ .stmt = sl_db_stmt(db, fenced ? "fence/open" : "tx/commit") };
     g.n = 0;
     if (rc == SL_OK)
-        rc = db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
+        rc = db->ops->run(db, calls, count, err);
     free(locked);
-    if (rc == SL_OK && fenced && calls[2].affected > 0) {
+    if (rc == SL_OK && fenced && last->affected > 0) {
         db->ops->rollback(db);
         g.n = 0;
     } else if (rc == SL_OK && fenced)
@@ -223,11 +240,12 @@ static sl_rc acquire_all(sl_db *db, const int64_t *lanes, size_t n, int64_t sess
                          bool fenced, sl_lane_fn granted, void *ctx, sl_err *err)
 {
     granting g = { 0 };
-    g.lanes = sl_alloc((2 * n + 1) * sizeof *g.lanes);
+    g.lanes = sl_alloc((3 * n + 1) * sizeof *g.lanes);
     g.epochs = g.lanes + n;
+    g.floors = g.epochs + n;
     sl_rc rc = acquire(db, lanes, n, session, fenced, &g, err);
     for (size_t i = 0; i < g.n; i++)
-        granted(ctx, (size_t)g.lanes[i], g.epochs[i]);
+        granted(ctx, (size_t)g.lanes[i], g.epochs[i], g.floors[i]);
     free(g.lanes);
     return rc;
 }

@@ -49,7 +49,7 @@ SL_CHECK sl_rc sl_nodes_beat(sl_db *db, const sl_node_row *me, int64_t lease_ns,
  * are. */
 SL_CHECK sl_rc sl_lanes_list(sl_db *db, int64_t *owners, size_t *count, sl_err *err);
 
-typedef void (*sl_lane_fn)(void *ctx, size_t lane, int64_t epoch);
+typedef void (*sl_lane_fn)(void *ctx, size_t lane, int64_t epoch, int64_t floor);
 /* Takes over those of the lanes that are free. */
 SL_CHECK sl_rc sl_lanes_acquire(sl_db *db, const int64_t *lanes, size_t n, int64_t session,
                                 sl_lane_fn granted, void *ctx, sl_err *err);

@@ -90,9 +90,10 @@ typedef struct lane_node {
     size_t count; /* lanes of the table */
 } lane_node;
 
-static inline void lane_node_granted(void *ctx, size_t lane, int64_t epoch)
+static inline void lane_node_granted(void *ctx, size_t lane, int64_t epoch,
+                                     int64_t floor)
 {
-    sl_lanes_grant(((lane_node *)ctx)->lanes, lane, epoch);
+    sl_lanes_grant(((lane_node *)ctx)->lanes, lane, epoch, floor);
 }
 
 /* Takes those of the lanes [first, end) that are free, and trusts in them for a long time. Returns

@@ -60,9 +60,9 @@ static void reset_real(perm *unused)
 
 /* ---- A turn ---- */
 
-static void granted(void *ctx, size_t lane, int64_t epoch)
+static void granted(void *ctx, size_t lane, int64_t epoch, int64_t floor)
 {
-    sl_lanes_grant(ctx, lane, epoch);
+    sl_lanes_grant(ctx, lane, epoch, floor);
 }
 
 static sl_rc own(worker *w, int who)

@@ -14,6 +14,9 @@ WITH needed (privilege, object, only_for) AS (
            ('update', 'sluice_outbox_nodes', ''), ('delete', 'sluice_outbox_nodes', ''),
            ('select', 'sluice_outbox_claims', ''), ('insert', 'sluice_outbox_claims', 'guard'),
            ('update', 'sluice_outbox_claims', 'guard'), ('delete', 'sluice_outbox_claims', ''),
+           ('select', 'sluice_outbox_positions', 'lanes'),
+           ('select', 'sluice_outbox_done', 'rotated'), ('insert', 'sluice_outbox_done', 'rotated'),
+           ('delete', 'sluice_outbox_done', 'rotated'),
            ('select', 'sluice_outbox_lanes', ''), ('update', 'sluice_outbox_lanes', ''),
            ('select', 'sluice_outbox_idempotency', ''), ('update', 'sluice_outbox_idempotency', ''),
            ('delete', 'sluice_outbox_idempotency', ''), ('insert', 'sluice_outbox', 'at-most-once'),
@@ -24,7 +27,8 @@ WITH needed (privilege, object, only_for) AS (
 )
 SELECT current_user::text, upper(n.privilege), n.object, has_table_privilege(to_regclass(n.object), n.privilege)
   FROM needed n
- WHERE n.only_for IN ('', $1, CASE WHEN $2 = 1 THEN 'keeps' END, $3, CASE WHEN $4 = 1 THEN 'fence' END) AND to_regclass(n.object) IS NOT NULL
+ WHERE n.only_for IN ('', $1, CASE WHEN $2 = 1 THEN 'keeps' END, $3, CASE WHEN $4 = 1 THEN 'fence' END,
+                      (SELECT m.value FROM sluice_outbox_meta m WHERE m.name = 'layout')) AND to_regclass(n.object) IS NOT NULL
 UNION ALL
 -- One column of the dead letters and of what was consumed; what it is called here, is the name of the only member of k.
 SELECT current_user::text, upper('select') || format(' (%I)', c.name), t.name,

@@ -30,5 +30,5 @@ SELECT h.name, 'invalid' FROM have h WHERE NOT h.good AND NOT EXISTS (SELECT FRO
 UNION ALL
 SELECT 'primary key of ' || t.tbl::text, 'missing'
   FROM t
- WHERE t.tbl IS NOT NULL
+ WHERE t.tbl IS NOT NULL AND (SELECT c.relkind <> 'p' FROM pg_class c WHERE c.oid = t.tbl)
    AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = t.tbl AND i.indisunique AND i.indpred IS NULL);

@@ -20,5 +20,6 @@ SELECT c.oid::regclass::text, greatest(s.n_live_tup, c.reltuples::bigint, 0), s.
                  to_regclass('sluice_outbox_keys'), to_regclass('sluice_outbox_claims'), to_regclass('sluice_outbox_nodes'),
                  to_regclass('sluice_outbox_lanes'), to_regclass('sluice_outbox_meta'),
                  to_regclass('sluice_outbox_idempotency'), to_regclass('sluice_outbox_consumed'),
-                 to_regclass('sluice_outbox_fences'))
+                 to_regclass('sluice_outbox_fences'), to_regclass('sluice_outbox_done'))
+    OR c.oid IN (SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent = to_regclass('sluice_outbox'))
  ORDER BY c.relname;

@@ -6,7 +6,8 @@ SELECT o.id, coalesce(o.topic, ''),
        (extract(EPOCH FROM clock_timestamp() - coalesce(o.available_at, o.created_at)) * 1000000)::bigint
   FROM (SELECT s.id, s.topic, s.available_at, s.created_at, s.leased_until
           FROM sluice_outbox s
-         WHERE NOT s.held
+         WHERE NOT s.held AND s.id >= (SELECT coalesce(min(p.floor), 0) FROM sluice_outbox_positions p)
+           AND s.id >= coalesce((SELECT p.floor FROM sluice_outbox_positions p WHERE p.lane = s.lane), 0)
          ORDER BY s.id
          LIMIT 1000) o
  WHERE coalesce(o.available_at, o.created_at) <= clock_timestamp()

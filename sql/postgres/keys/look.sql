@@ -21,5 +21,7 @@ SELECT k.due_at = 'infinity', k.fence IS NOT NULL, o.id, coalesce(o.available_at
     ON o.id = coalesce((SELECT m.id FROM sluice_outbox m
                          WHERE m.held AND NOT m.delayed AND m.entity_key = k.entity_key ORDER BY m.id LIMIT 1),
                        (SELECT m.id FROM sluice_outbox m
-                         WHERE m.lane = k.lane AND NOT m.held AND NOT m.delayed AND m.entity_key = k.entity_key ORDER BY m.id LIMIT 1))
+                         WHERE m.lane = k.lane AND NOT m.held AND NOT m.delayed AND m.entity_key = k.entity_key
+                           AND m.id >= coalesce((SELECT p.floor FROM sluice_outbox_positions p WHERE p.lane = k.lane), 0)
+                         ORDER BY m.id LIMIT 1))
  WHERE k.entity_key = $1;

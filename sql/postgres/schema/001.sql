@@ -42,9 +42,16 @@ CREATE TABLE IF NOT EXISTS sluice_outbox (
     autovacuum_vacuum_cost_delay = 0
 );
 
--- Partial: most messages have none. INSERT ... ON CONFLICT DO NOTHING names no target, so it works.
-CREATE UNIQUE INDEX IF NOT EXISTS sluice_outbox_ix_idempotency
-    ON sluice_outbox (idempotency_key) WHERE idempotency_key IS NOT NULL;
+-- Partial: most messages have none. INSERT ... ON CONFLICT DO NOTHING names no target, so it works. Across the segments of
+-- layout `rotated` (schema/rotated) it cannot be unique, nor need it be: the registrations of version 4 are.
+DO $do$
+BEGIN
+    IF (SELECT c.relkind <> 'p' FROM pg_catalog.pg_class c WHERE c.oid = 'sluice_outbox'::regclass) THEN
+        CREATE UNIQUE INDEX IF NOT EXISTS sluice_outbox_ix_idempotency
+            ON sluice_outbox (idempotency_key) WHERE idempotency_key IS NOT NULL;
+    END IF;
+END
+$do$;
 
 -- May hold whatever an adopted table held, NULLs included.
 CREATE TABLE IF NOT EXISTS sluice_outbox_dead (

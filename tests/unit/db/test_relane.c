@@ -150,8 +150,9 @@ static void join(int64_t session)
     must(sl_nodes_join(t.eye, &me, 30 * SL_SEC, NULL, &err));
 }
 
-static void note_epoch(void *ctx, size_t lane, int64_t epoch)
+static void note_epoch(void *ctx, size_t lane, int64_t epoch, int64_t floor)
 {
+    (void)floor;
     (void)lane;
     *(int64_t *)ctx = epoch;
 }

@@ -51,8 +51,10 @@ static int teardown(void **state)
     return 0;
 }
 
-static sl_rc sweep(sl_db *db, const sl_settings *s, sl_stop *stop, int64_t *rows, sl_err *e)
+static sl_rc sweep(void *ctx, sl_db *db, const sl_settings *s, sl_stop *stop, int64_t *rows,
+                   sl_err *e)
 {
+    (void)ctx;
     if (s != &settings || *rows != 0) /* no asserts in other threads */
         return sl_fail(e, SL_OPERATOR, "not what was asked for");
     runs++;
@@ -67,8 +69,10 @@ static sl_rc sweep(sl_db *db, const sl_settings *s, sl_stop *stop, int64_t *rows
     return sl_db_run1(db, "meta/all", NULL, NULL, NULL, NULL, e);
 }
 
-static sl_rc dust(sl_db *db, const sl_settings *s, sl_stop *stop, int64_t *rows, sl_err *e)
+static sl_rc dust(void *ctx, sl_db *db, const sl_settings *s, sl_stop *stop, int64_t *rows,
+                   sl_err *e)
 {
+    (void)ctx;
     (void)db, (void)s, (void)stop, (void)rows, (void)e;
     others++;
     return SL_OK;
@@ -191,7 +195,7 @@ static void a_schema_that_is_newer_is_no_end(void **state)
     start(SL_MS, 1);
     expect_soon(&warnings, 1);
     assert_int_equal(runs, 0);
-    testdb_exec(&t, "UPDATE sluice_outbox_meta SET value = '4' WHERE name = 'schema_version'");
+    testdb_exec(&t, "UPDATE sluice_outbox_meta SET value = '5' WHERE name = 'schema_version'");
     expect_soon(&runs, 1);
 }
 

@@ -61,7 +61,7 @@ static int64_t purge(const char *retention)
 {
     int64_t rows = 0;
     if (sl_settings_set(&settings, "retention", retention, &err) != SL_OK ||
-        sl_sent_chore(&settings).run(db, &settings, &stop, &rows, &err) != SL_OK)
+        sl_sent_chore(&settings).run(NULL, db, &settings, &stop, &rows, &err) != SL_OK)
         fail_msg("%s", err.text);
     return rows;
 }

@@ -93,7 +93,7 @@ static void who_may_not_is_not_asked_again(void **state)
 static int64_t vacuum(void)
 {
     int64_t rows = 0;
-    if (chore.run(db, &settings, NULL, &rows, &err) != SL_OK)
+    if (chore.run(chore.ctx, db, &settings, NULL, &rows, &err) != SL_OK)
         fail_msg("%s", err.text);
     return rows;
 }

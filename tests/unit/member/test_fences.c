@@ -53,8 +53,9 @@ static int64_t done(size_t i, const int64_t *ids, size_t n, bool keep)
     return gone;
 }
 
-static void note(void *ctx, size_t lane, int64_t epoch)
+static void note(void *ctx, size_t lane, int64_t epoch, int64_t floor)
 {
+    (void)floor;
     (void)lane, (void)epoch;
     ++*(size_t *)ctx;
 }

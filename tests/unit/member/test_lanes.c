@@ -34,7 +34,7 @@ static int teardown(void **state)
 static void grant_all(int64_t epoch)
 {
     for (size_t i = 0; i < LANES; i++)
-        sl_lanes_grant(l, i, epoch);
+        sl_lanes_grant(l, i, epoch, 0);
 }
 
 static bool rings(void)
@@ -86,7 +86,7 @@ static void a_lane_is_used_by_one_worker_at_a_time(void **state)
 static void what_is_put_back_is_remembered(void **state)
 {
     (void)state;
-    sl_lanes_grant(l, 3, 7);
+    sl_lanes_grant(l, 3, 7, 0);
     sl_lanes_pick(l, 1, &a);
     assert_int_equal(a.count, 1);
     a.v[0].floor.at = 1000;
@@ -133,7 +133,7 @@ static void hungry_lanes_do_not_starve_each_other(void **state)
     memset(seen, 0, sizeof seen);
     sl_lanes_void(l, MANY);
     for (size_t i = 0; i < MANY; i++)
-        sl_lanes_grant(l, i, 7);
+        sl_lanes_grant(l, i, 7, 0);
     for (int turn = 0; turn < 200; turn++) {
         if (turn == 100)
             memset(seen, 0, sizeof seen); /* by now all are known as hungry */
@@ -154,9 +154,9 @@ static void a_lane_leaves_only_when_nobody_uses_it(void **state)
     (void)state;
     int64_t left[LANES];
     bool wish[LANES] = { [1] = true };
-    sl_lanes_grant(l, 0, 7);
-    sl_lanes_grant(l, 1, 7);
-    sl_lanes_grant(l, 2, 7);
+    sl_lanes_grant(l, 0, 7, 0);
+    sl_lanes_grant(l, 1, 7, 0);
+    sl_lanes_grant(l, 2, 7, 0);
     sl_lanes_pick(l, 1, &a);
     sl_lanes_wish(l, wish);
     assert_int_equal(sl_lanes_left(l, left), 0); /* in use */
@@ -178,7 +178,7 @@ static void a_leaving_lane_is_not_picked_and_may_be_wished_again(void **state)
     (void)state;
     bool none[LANES] = { false };
     bool wish[LANES] = { [5] = true };
-    sl_lanes_grant(l, 5, 7);
+    sl_lanes_grant(l, 5, 7, 0);
     sl_lanes_wish(l, none);
     sl_lanes_pick(l, 1, &a);
     assert_int_equal(a.count, 0);
@@ -198,7 +198,7 @@ static void a_void_makes_turns_stale(void **state)
     assert_false(sl_lanes_current(l, a.generation));
     assert_int_equal(sl_lanes_owned_count(l), 0);
     assert_int_equal(sl_lanes_stale(l), 1);
-    sl_lanes_grant(l, 0, 9);
+    sl_lanes_grant(l, 0, 9, 0);
     sl_lanes_put(l, &a); /* does not touch what is new */
     assert_int_equal(sl_lanes_stale(l), 0);
     assert_true(rings());
@@ -218,8 +218,8 @@ static void the_trust_is_told(void **state)
 
 static void grant_twice(void)
 {
-    sl_lanes_grant(l, 0, 7);
-    sl_lanes_grant(l, 0, 8);
+    sl_lanes_grant(l, 0, 7, 0);
+    sl_lanes_grant(l, 0, 8, 0);
 }
 
 static void the_peers_are_told(void **state)
@@ -276,7 +276,7 @@ static void no_two_workers_ever_share_a_lane(void **state)
         sl_lanes_wish(l, wish);
         size_t n = sl_lanes_left(l, left);
         for (size_t i = 0; i < n; i++)
-            sl_lanes_grant(l, (size_t)left[i], round);
+            sl_lanes_grant(l, (size_t)left[i], round, 0);
     }
     over = true;
     for (int i = 0; i < 4; i++)

@@ -206,8 +206,9 @@ typedef struct grants {
     int64_t epoch_of[LANES];
 } grants;
 
-static void note(void *ctx, size_t lane, int64_t epoch)
+static void note(void *ctx, size_t lane, int64_t epoch, int64_t floor)
 {
+    (void)floor;
     grants *g = ctx;
     assert_true(lane < LANES && epoch > 0);
     g->epoch_of[lane] = epoch;

@@ -1,0 +1,20 @@
+-- As lanes/take_stretch, of a table whose rows stay when they have been delivered: of each lane only from its own floor
+-- on. `floors` has one for each lane of the table, from lane 0 on; of lanes that are not ours, one that no id reaches.
+-- in:  floors int8[], from int8, upto int8, batch int8, most int8
+-- out: id int8, epoch int8, attempt int8, created_at timestamptz, topic text, entity_key text,
+--      event_type text, content_type text, headers jsonb, payload bytea, lane int8, wait int8
+SELECT m.id, 0::bigint, coalesce(m.attempts, 0)::bigint + 1, m.created_at, m.topic, m.entity_key,
+       m.event_type, m.content_type, m.headers,
+       CASE WHEN octet_length(m.payload) <= $5 THEN m.payload END, m.lane::bigint,
+       CASE WHEN (SELECT EXISTS (SELECT FROM sluice_outbox_keys))
+                 AND (SELECT true FROM sluice_outbox_keys k WHERE k.entity_key = m.entity_key) THEN 1::bigint
+            WHEN m.leased_until > statement_timestamp() THEN 2
+            WHEN m.available_at > statement_timestamp()
+            THEN CASE WHEN m.attempts > 0 OR m.last_error IS NOT NULL THEN 2 ELSE 3 END
+            WHEN octet_length(m.payload) > $5 THEN 4
+            ELSE 0 END
+  FROM sluice_outbox m
+ WHERE m.id >= $2 AND m.id < $3 AND NOT m.held
+   AND CASE WHEN m.id >= ($1)[m.lane + 1] THEN true END
+ ORDER BY m.id
+ LIMIT $4;

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/rotate.h"
+
+#include "core/clock.h"
+
+#define EVERY_NS (SL_SEC)
+/* A position that was drawn before the last fold and committed after it is found then. */
+#define FULL_EVERY_NS (60 * SL_SEC)
+enum { SEGMENTS_MAX = 16 };
+enum { IS_NOT = -1 }; /* instead of a number of segments */
+
+typedef struct segments {
+    size_t count;
+    int64_t oids[SEGMENTS_MAX];
+    bool current[SEGMENTS_MAX];
+} segments;
+
+static sl_rc read_int(void *ctx, const sl_val *cols, sl_err *err)
+{
+    (void)err;
+    *(int64_t *)ctx = cols[0].i;
+    return SL_OK;
+}
+
+static sl_rc read_segment(void *ctx, const sl_val *cols, sl_err *err)
+{
+    (void)err;
+    segments *s = ctx;
+    if (s->count < SEGMENTS_MAX) {
+        s->oids[s->count] = cols[0].i;
+        s->current[s->count++] = cols[1].i != 0;
+    }
+    return SL_OK;
+}
+
+static sl_rc fold(sl_db *db, sl_rotate *r, sl_err *err)
+{
+    int64_t now_ns = sl_now_ns();
+    if (now_ns >= r->full_ns) {
+        r->full_ns = now_ns + FULL_EVERY_NS;
+        r->low = 0;
+    }
+    sl_val low = sl_int(r->low);
+    return sl_db_run1(db, "done/fold", &low, read_int, &r->low, NULL, err);
+}
+
+/* Producers write to the current one, and would have to wait a moment: only while nothing happens. */
+static sl_rc clear(sl_db *db, const sl_rotate *r, int64_t *cleared, sl_err *err)
+{
+    segments s = { 0 };
+    sl_rc rc = sl_db_run1(db, "done/segments", NULL, read_segment, &s, NULL, err);
+    for (size_t i = 0; rc == SL_OK && i < s.count; i++) {
+        int64_t done = 0;
+        sl_val in = sl_int(s.oids[i]);
+        if (s.current[i] && !r->idle)
+            continue;
+        rc = sl_db_run1(db, "done/clear", &in, read_int, &done, NULL, err);
+        *cleared += done;
+    }
+    return rc;
+}
+
+/* Is it such a table at all? */
+static sl_rc look(sl_db *db, bool *rotated, sl_err *err)
+{
+    int64_t is = 0;
+    sl_rc rc = SL_OK;
+    if (sl_db_has(db, "done/layout"))
+        rc = sl_db_run1(db, "done/layout", NULL, read_int, &is, NULL, err);
+    *rotated = is != 0;
+    return rc;
+}
+
+static sl_rc run(void *ctx, sl_db *db, const sl_settings *s, sl_stop *stop, int64_t *rows,
+                 sl_err *err)
+{
+    (void)s;
+    (void)stop;
+    sl_rotate *r = ctx;
+    bool rotated = false;
+    sl_rc rc = look(db, &rotated, err);
+    if (rc == SL_OK && !rotated)
+        *rows = IS_NOT;
+    if (rc != SL_OK || !rotated)
+        return rc;
+    rc = fold(db, r, err);
+    return rc == SL_OK ? clear(db, r, rows, err) : rc;
+}
+
+/* Once more after the last message, since only then the current segment can go, and as long as segments do. */
+static bool due(void *ctx, int64_t rows)
+{
+    sl_rotate *r = ctx;
+    int64_t now = r->written(r->ctx);
+    bool busy = now != r->base;
+    if (rows == IS_NOT || (!busy && r->idle && rows == 0))
+        return false;
+    r->idle = !busy;
+    r->base = now;
+    return true;
+}
+
+sl_chore sl_rotate_chore(sl_rotate *r)
+{
+    return (
+        sl_chore){ .name = "rotation", .every_ns = EVERY_NS, .run = run, .due = due, .ctx = r };
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The chore of a table of layout `rotated`: what nodes have written of their positions is folded into one row, and
+ * segments in which nothing is left to do are emptied. In place of a vacuum: there is nothing to vacuum.
+ */
+#ifndef SL_LIB_ROTATE_H
+#define SL_LIB_ROTATE_H
+
+#include "lib/janitor.h"
+
+typedef struct sl_rotate {
+    int64_t (*written)(void *ctx); /* how many messages this node has settled */
+    void *ctx;
+    int64_t base; /* of them, how many when the chore was last due */
+    bool idle;    /* none since the time before */
+    int64_t low;  /* rows of positions below were folded */
+    int64_t full_ns; /* when all of them are folded again */
+} sl_rotate;
+
+sl_chore sl_rotate_chore(sl_rotate *r);
+
+#endif
