@@ -25,6 +25,7 @@ static inline sl_claim_conf claims_conf(const char *name, sl_hold hold)
                             .hold = hold,
                             .retry_base_ns = 10 * SL_SEC,
                             .retry_max_ns = 60 * SL_SEC,
+                            .rotated = testdb_rotated,
                             .workers = 1 };
 }
 

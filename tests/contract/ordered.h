@@ -164,19 +164,30 @@ static inline int64_t blocked(void)
     return testdb_int(&t, BLOCKED);
 }
 
-/* Runs the group for each ordered strategy on each database. */
+/* The group for `strategy`, on a table of one layout. */
+static inline int ordered_by(int (*run_group)(const char *name), bool rotated)
+{
+    char title[80];
+    testdb_rotated = rotated;
+    snprintf(title, sizeof title, "%s on %s%s", strategy->name, dialect,
+             rotated ? ", rotated" : "");
+    print_message("%s\n", title);
+    int failed = run_group(title);
+    testdb_rotated = false;
+    return failed;
+}
+
+/* Runs the group for each ordered strategy on each database, and for each layout that it can share. */
 static inline int ordered_on(const char *name, int (*run_group)(const char *name))
 {
     int failed = 0;
     dialect = name;
     for (const sl_claim_ops *const *c = sl_claim_all; *c; c++) {
-        char title[80];
         strategy = *c;
-        snprintf(title, sizeof title, "%s on %s", strategy->name, dialect);
-        if (!strategy->ordered)
-            continue;
-        print_message("%s\n", title);
-        failed += run_group(title);
+        if (strategy->ordered)
+            failed += ordered_by(run_group, false);
+        if (strategy->owns_lanes && !strcmp(dialect, "postgres"))
+            failed += ordered_by(run_group, true);
     }
     return failed;
 }

@@ -38,7 +38,7 @@ static void batches_of_any_size_keep_the_order_of_each_key(void **state)
                 key[0] = (char)('a' + k);
                 testdb_push(&t, key, 1);
             }
-        int64_t first = testdb_int(&t, "SELECT min(id) FROM sluice_outbox");
+        int64_t first = testdb_oldest(&t);
         assert_int_equal(send_all(&a, sizes[s], ids, COUNT(ids), COUNT(ids)), COUNT(ids));
         assert_int_equal(testdb_count(&t), 0);
         int64_t last[KEYS] = { 0 };
@@ -61,7 +61,7 @@ static void the_oldest_come_first(void **state)
     }
     open_worker(&a);
     for (int64_t sent = 0; sent < 20; sent += (int64_t)a.batch.count) {
-        int64_t oldest = testdb_int(&t, "SELECT min(id) FROM sluice_outbox");
+        int64_t oldest = testdb_oldest(&t);
         assert_in_range(take_some(&a, 5), 1, 5);
         assert_int_equal(a.batch.msgs[0].id, oldest);
         assert_int_equal(worker_settle(&a, SL_RELEASED, SL_NONE), 0);
@@ -243,7 +243,7 @@ static int64_t find_late_commit(const char *key)
     char sql[160];
     int64_t ids[39];
     testdb_push(&t, key, 40);
-    int64_t first = testdb_int(&t, "SELECT min(id) FROM sluice_outbox");
+    int64_t first = testdb_oldest(&t);
     snprintf(sql, sizeof sql, "DELETE FROM sluice_outbox WHERE id = %lld", (long long)first);
     testdb_exec(&t, sql); /* not there yet */
     assert_int_equal(send_all(&a, 10, ids, 39, 39), 39);
@@ -263,6 +263,8 @@ static void a_late_commit_is_found_soon(void **state)
 {
     (void)state;
     static const char *const keys[] = { "x", NULL };
+    if (testdb_rotated)
+        return; /* ids cannot be chosen there */
     open_worker(&a);
     for (size_t i = 0; i < COUNT(keys); i++) {
         int tries = 5;
@@ -285,7 +287,7 @@ static void a_late_commit_goes_before_later_ones(void **state)
                       "BEGIN; INSERT INTO sluice_outbox (topic, entity_key, payload) VALUES "
                       "('x', 'x', 'p')");
         testdb_push(&t, "x", 3);
-        int64_t late = testdb_int(&t, "SELECT min(id) FROM sluice_outbox") - 1;
+        int64_t late = testdb_oldest(&t) - 1;
         expect_sent(&a, 10, late + 1, late + 3);
         for (int i = 0; i < 30; i++) { /* time enough to forget what is below */
             testdb_push(&t, "y", 1);

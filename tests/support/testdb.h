@@ -23,6 +23,9 @@
 
 enum { TESTDB_SLOTS = 8, TESTDB_SKIPPED = 77 };
 
+/* Tables of PostgreSQL are made of layout `rotated`. */
+static bool testdb_rotated;
+
 typedef struct testdb {
     bool pg;
     char url[512];
@@ -168,6 +171,7 @@ static inline void testdb_make(testdb *t, const char *dialect, const sl_opt_map 
     }
     if (sl_names_init(&t->names, t->table, columns, &err) != SL_OK)
         fail_msg("%s", err.text);
+    t->names.rotated = t->pg && testdb_rotated;
     snprintf(t->inbox, sizeof t->inbox, "%s%sinbox", t->pg ? t->names.schema : "",
              t->pg ? "." : "");
     if (sl_names_inbox(&t->names, t->inbox, &err) != SL_OK)
@@ -293,9 +297,22 @@ static inline const char *testdb_text(testdb *t, const char *sql)
 
 #define testdb_expect(t, want, sql) assert_string_equal(testdb_text(t, sql), want)
 
+/* Messages that wait: those that are done and stay (layout rotated) do not. */
 static inline int64_t testdb_count(testdb *t)
 {
-    return testdb_int(t, "SELECT count(*) FROM sluice_outbox");
+    return testdb_int(t, t->pg ? "SELECT count(*) FROM sluice_outbox o LEFT JOIN "
+                                 "sluice_outbox_positions p ON p.lane = o.lane WHERE o.held OR "
+                                 "p.floor IS NULL OR o.id >= p.floor"
+                               : "SELECT count(*) FROM sluice_outbox");
+}
+
+/* The oldest of them. */
+static inline int64_t testdb_oldest(testdb *t)
+{
+    return testdb_int(t, t->pg ? "SELECT min(o.id) FROM sluice_outbox o LEFT JOIN "
+                                 "sluice_outbox_positions p ON p.lane = o.lane WHERE o.held OR "
+                                 "p.floor IS NULL OR o.id >= p.floor"
+                               : "SELECT min(id) FROM sluice_outbox");
 }
 
 /* How many keys are leased, by strategy guard. */
