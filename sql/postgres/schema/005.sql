@@ -1,16 +1,15 @@
 -- Version 5: positions. In a table of layout `rotated` (schema/rotated) delivered messages stay where they are, and a
--- row here says so of many at once: of these lanes, all below `floor` is done, or held; or below the floor of each in
--- `floors`. The highest counts. Rows are inserted and, after a while, folded into one, never changed: one that is
--- changed again and again is found more and more slowly beside an old snapshot. Empty for any other layout.
+-- row here says so of many at once: of each of these lanes, all below its floor is done, or held. The highest counts.
+-- Rows are inserted and, after a while, folded into one, never changed: one that is changed again and again is found more
+-- and more slowly beside an old snapshot. Empty for any other layout.
 CREATE TABLE IF NOT EXISTS sluice_outbox_done (
     seq    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     lanes  bigint[] NOT NULL,
-    floor  bigint,
-    floors bigint[]
+    floors bigint[] NOT NULL
 ) WITH (toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 1000);
 
 CREATE OR REPLACE VIEW sluice_outbox_positions AS
-SELECT u.lane::integer AS lane, max(coalesce(u.floor, d.floor)) AS floor
+SELECT u.lane::integer AS lane, max(u.floor) AS floor
   FROM sluice_outbox_done d
  CROSS JOIN LATERAL unnest(d.lanes, d.floors) AS u (lane, floor)
  GROUP BY u.lane;
