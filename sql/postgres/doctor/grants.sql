@@ -39,4 +39,13 @@ SELECT current_user::text, upper('select') || format(' (%I)', c.name), t.name,
 UNION ALL
 SELECT current_user::text, upper('usage'), 'SEQUENCE ' || 'sluice_outbox_epoch',
        has_sequence_privilege(to_regclass('sluice_outbox_epoch'), 'usage')
- WHERE to_regclass('sluice_outbox_epoch') IS NOT NULL;
+ WHERE to_regclass('sluice_outbox_epoch') IS NOT NULL
+UNION ALL
+-- Layout rotated: where ids come from, and what is emptied as a whole.
+SELECT current_user::text, upper('select'), 'SEQUENCE ' || 'sluice_outbox_ids',
+       has_sequence_privilege(to_regclass('sluice_outbox_ids'), 'select')
+ WHERE to_regclass('sluice_outbox_ids') IS NOT NULL
+UNION ALL
+SELECT current_user::text, upper(p.privilege), i.inhrelid::regclass::text, has_table_privilege(i.inhrelid, p.privilege)
+  FROM pg_inherits i, (VALUES ('select'), ('truncate')) p (privilege)
+ WHERE i.inhparent = to_regclass('sluice_outbox');
