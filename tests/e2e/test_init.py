@@ -49,10 +49,10 @@ def tables(url):
 # -- Making --------------------------------------------------------------------------------------
 
 def test_idempotent(sluice, pg, db):
-    assert sluice.run("init", db=db).stdout == "created table outbox (schema version 4, 64 lanes)\n"
+    assert sluice.run("init", db=db).stdout == "created table outbox (schema version 5, 64 lanes)\n"
     before = catalogue(pg, db)
     messages = commit(db, 10)
-    assert sluice.run("init", db=db).stdout == "table outbox is up to date (schema version 4, 64 lanes)\n"
+    assert sluice.run("init", db=db).stdout == "table outbox is up to date (schema version 5, 64 lanes)\n"
     assert catalogue(pg, db) == before
     assert query(db, "SELECT count(*) FROM outbox") == [(len(messages),)]
 
@@ -203,12 +203,12 @@ COMMANDS = {
 
 def test_schema_newer_than_the_program(sluice, db):
     sluice.run("init", db=db)
-    query(db, "UPDATE outbox_meta SET value = '5' WHERE name = 'schema_version'")
+    query(db, "UPDATE outbox_meta SET value = '6' WHERE name = 'schema_version'")
     for command in (["init"], *COMMANDS.values()):
         done = sluice.run(*command, db=db, check=4)
-        assert "schema version 5" in done.stderr and "newer sluice" in done.stderr
+        assert "schema version 6" in done.stderr and "newer sluice" in done.stderr
         assert done.stdout == ""
-    assert query(db, "SELECT value FROM outbox_meta WHERE name = 'schema_version'") == [("5",)]
+    assert query(db, "SELECT value FROM outbox_meta WHERE name = 'schema_version'") == [("6",)]
 
 
 def test_schema_becomes_newer_while_a_node_runs(sluice, pgdb):
@@ -217,7 +217,7 @@ def test_schema_becomes_newer_while_a_node_runs(sluice, pgdb):
     node = sluice.start("run", "--sink", "null:", "--poll", "50ms", "--workers", 1, db=pgdb)
     for newer in (False, True):
         if newer:
-            query(pgdb, "UPDATE outbox_meta SET value = '5' WHERE name = 'schema_version'")
+            query(pgdb, "UPDATE outbox_meta SET value = '6' WHERE name = 'schema_version'")
         commit(pgdb, 10)
         wait_until(lambda: query(pgdb, "SELECT count(*) FROM outbox") == [(0,)], 10, f"delivery by {node}")
     query(pgdb, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sluice'"

@@ -344,7 +344,7 @@ def test_status(sluice, db):
     [worker] = got["workers"]
     assert (worker["worker"], worker["messages"]) == ('me "é"', 2) and 3000 < worker["lease_seconds"] <= 3600
     text = sluice.run("status", db=db).stdout
-    for line in ("table      outbox (schema version 4, 5 lanes)", "due        7", "leased     2", "scheduled  1",
+    for line in ("table      outbox (schema version 5, 5 lanes)", "due        7", "leased     2", "scheduled  1",
                  "dead       1"):
         assert line in text.splitlines()
     assert 'me "é"' in text

@@ -34,7 +34,7 @@ $look$, segment);
 BEGIN
     EXECUTE look INTO waits, holds;
     IF NOT waits AND NOT holds THEN
-        EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', segment);
+        EXECUTE format('LOCK TABLE %s', segment); -- for itself alone
         EXECUTE look INTO waits, holds;
         IF NOT waits AND NOT holds THEN
             EXECUTE format('TRUNCATE %s', segment);
