@@ -7,6 +7,7 @@
  *   box.h       the tables
  *   watched.h   what the nodes delivered (sink/tap.h), and whether that is right
  *   nodes.h     the processes
+ *   producers.h who commits messages meanwhile, at which pace.h
  *   usage.h     processor time and memory
  *   ceiling.h   the bare loops
  *   measure.h   all of it together: one stretch of work, and its figures
@@ -31,12 +32,13 @@ typedef struct sl_bench_row {
     double wal_bytes, dead_rows;
     double node_cpu, db_cpu; /* seconds for a million */
     double memory;           /* bytes, of the largest node */
+    int reached;             /* was the rate that was asked for? -1: none was */
 } sl_bench_row;
 
 /* 0: as the scenario likes it. */
 typedef struct sl_bench_wish {
     int64_t rows, keys, bytes, rate, rounds;
-    int64_t seconds;
+    int64_t seconds, producers;
 } sl_bench_wish;
 
 typedef struct sl_bench {

@@ -22,6 +22,8 @@ typedef struct sl_fill {
     int64_t hot;        /* but each hot-th is of one more key; 0: none */
     int64_t bytes;      /* of a payload, about */
     const char *prefix; /* NULL: "k" */
+    /* If producers drew the ids, the keys of those that are checked, from the first on; NULL: as above. */
+    const int32_t *drawn;
 } sl_fill;
 
 typedef struct sl_box_left {

@@ -56,7 +56,8 @@ sl_bench_row sl_bench_row_of(const char *fmt, ...)
                          .dead_rows = none,
                          .node_cpu = none,
                          .db_cpu = none,
-                         .memory = none };
+                         .memory = none,
+                         .reached = -1 };
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(row.name, sizeof row.name, fmt, ap);

@@ -69,8 +69,10 @@ static const sl_tapped *of(const sl_watched *w, int64_t id)
 }
 
 /* As bench/fill.sql chose it; the hot one is the last. */
-static int64_t key_of(const sl_fill *f, int64_t id)
+static int64_t key_of(const sl_fill *f, int64_t from, int64_t id)
 {
+    if (f->drawn)
+        return f->drawn[id - from];
     return f->hot && id % f->hot == 0 ? f->keys : id % f->keys;
 }
 
@@ -81,7 +83,7 @@ sl_rc sl_watched_check(const sl_watched *w, const sl_fill *fill, int64_t from, i
     int64_t *last = sl_alloc((size_t)(fill->keys + 1) * sizeof *last);
     for (int64_t id = from; id <= upto; id++) {
         const sl_tapped *m = of(w, id);
-        int64_t *before = &last[key_of(fill, id)];
+        int64_t *before = &last[key_of(fill, from, id)];
         lost += m->times == 0;
         twice += m->times > 1;
         early += m->times > 0 && m->turn < *before;

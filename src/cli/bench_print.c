@@ -63,10 +63,11 @@ static void put_whole(char *out, size_t room, double v)
     out[at] = '\0';
 }
 
+/* Not a number, of a stretch without a message, is none, too. */
 static void put_cell(sl_table *t, const figure *f, double v)
 {
     char text[48];
-    if (v < 0)
+    if (!(v >= 0))
         snprintf(text, sizeof text, "-");
     else if (f->digits == 0)
         put_whole(text, sizeof text, v / f->unit);
@@ -106,8 +107,10 @@ static json_t *json_of(const sl_bench_row *row)
     json_object_set_new(o, "messages", json_integer(row->messages));
     for (size_t f = 0; f < FIGURES; f++) {
         double v = value_of(row, &figures[f]);
-        json_object_set_new(o, figures[f].name, v < 0 ? json_null() : json_real(v));
+        json_object_set_new(o, figures[f].name, v >= 0 ? json_real(v) : json_null());
     }
+    json_object_set_new(o, "reached",
+                        row->reached < 0 ? json_null() : json_boolean(row->reached));
     return o;
 }
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 typedef struct bench_flags {
-    int64_t rows, keys, bytes, rate, rounds, seconds_ns;
+    int64_t rows, keys, bytes, rate, producers, rounds, seconds_ns;
     bool json;
 } bench_flags;
 
@@ -28,6 +28,10 @@ static const sl_opt flags[] = {
     { "rate", SL_OPT_INT, FLAG(rate), "0", 0, 10000000, SL_OPT_CLI_ONLY, "N",
       "Of steady: messages a second; 0 is half of what a drain reaches, which is measured "
       "first." },
+    { "producers", SL_OPT_INT, FLAG(producers), "0", 0, 64, SL_OPT_CLI_ONLY, "N",
+      "Of steady: so many sessions commit messages, each at its share of the rate; 0 is one "
+      "for "
+      "each 25000 messages a second." },
     { "seconds", SL_OPT_TIME, FLAG(seconds_ns), "30s", SL_SEC, 86400 * SL_SEC, SL_OPT_CLI_ONLY,
       "TIME", "Of steady and idle: for how long." },
     { "rounds", SL_OPT_INT, FLAG(rounds), "3", 1, 99, SL_OPT_CLI_ONLY, "N",
@@ -92,6 +96,7 @@ static sl_bench_wish wish_of(const bench_flags *own)
                             .keys = own->keys,
                             .bytes = own->bytes,
                             .rate = own->rate,
+                            .producers = own->producers,
                             .rounds = own->rounds,
                             .seconds = own->seconds_ns / SL_SEC };
 }
@@ -180,7 +185,7 @@ const sl_cmd sl_cmd_bench = {
         "Scenarios:\n"
         "  drain       a full table until it is empty, by each strategy with 1 to 8 workers, "
         "beside a bare loop of SQL\n"
-        "  steady      a producer at a steady rate: how long messages take from commit to "
+        "  steady      producers at a steady rate: how long messages take from commit to "
         "delivery\n"
         "  processors  10,000 messages into a sink that takes a millisecond for each, by 1, 2, "
         "4 and 8 workers\n"
@@ -210,7 +215,8 @@ const sl_cmd sl_cmd_bench = {
         "per_second, compared_with, ratio, p50_ms, p99_ms, p999_ms, statements_per_message, "
         "wal_bytes_per_message, "
         "dead_rows_per_message, cpu_seconds_per_million, db_cpu_seconds_per_million, "
-        "memory_bytes).\n"
+        "memory_bytes, reached: whether steady could commit at the rate that it is compared "
+        "with, else null).\n"
         "\n"
         "Examples:\n"
         "  sluice bench drain --db sqlite:/tmp/try.db\n"

@@ -163,9 +163,10 @@ sl_rc sl_pg_await(sl_pg_conn *c, int fd, int64_t until_ns, bool *woken, sl_err *
 bool sl_pg_alive(const sl_pg_conn *c)
 {
     struct pollfd fd = { .fd = PQsocket(c->pg), .events = POLLIN };
-    if (poll(&fd, 1, 0) == 0)
-        return true;
-    return PQconsumeInput(c->pg) && PQstatus(c->pg) == CONNECTION_OK && !PQisBusy(c->pg);
+    while (poll(&fd, 1, 0) != 0) /* whoever hangs up says why before that */
+        if (!PQconsumeInput(c->pg) || PQstatus(c->pg) != CONNECTION_OK || PQisBusy(c->pg))
+            return false;
+    return true;
 }
 
 /* ---- Connecting ---- */

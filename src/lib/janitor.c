@@ -14,6 +14,8 @@ enum { PASS_COST = 4, BATCH_COST = 4 };
 #define YIELD_MAX_NS (2 * SL_SEC)
 #define FAILED_BASE_NS (SL_SEC)
 #define FAILED_MAX_NS (60 * SL_SEC)
+/* So long a connection is kept that nobody needs. */
+#define KEEP_NS (5 * SL_SEC)
 
 struct sl_janitor {
     sl_janitor_conf conf;
@@ -21,6 +23,8 @@ struct sl_janitor {
     int64_t rows[SL_CHORES_MAX]; /* of the last run */
     bool due[SL_CHORES_MAX];     /* in this pass */
     unsigned failures;           /* in a row */
+    sl_db *db;                   /* or NULL */
+    int64_t used_ns;             /* when the last pass ended */
     sl_stop stop;
     pthread_t thread;
 };
@@ -67,16 +71,32 @@ static size_t look(sl_janitor *j)
     return count;
 }
 
+static void hang_up(sl_janitor *j)
+{
+    sl_db_close(j->db);
+    j->db = NULL;
+}
+
+/* One that the server has ended meanwhile is no failure. */
+static sl_rc be_connected(sl_janitor *j, sl_err *err)
+{
+    if (j->db && !j->db->ops->alive(j->db))
+        hang_up(j);
+    return j->db ? SL_OK
+                 : sl_conf_open_db(&j->db, j->conf.settings, j->conf.names, false,
+                                   j->stop.fd_now, err);
+}
+
 /* Every chore that is due, over one connection. */
 static sl_rc pass(sl_janitor *j, sl_err *err)
 {
-    sl_db *db = NULL;
-    sl_rc rc =
-        sl_conf_open_db(&db, j->conf.settings, j->conf.names, false, j->stop.fd_now, err);
+    sl_rc rc = be_connected(j, err);
     for (size_t i = 0; rc == SL_OK && i < j->conf.count; i++)
         if (j->due[i] && sl_stop_level_of(&j->stop) == SL_GO)
-            rc = do_chore(j, i, db, err);
-    sl_db_close(db);
+            rc = do_chore(j, i, j->db, err);
+    if (rc != SL_OK)
+        hang_up(j);
+    j->used_ns = sl_now_ns();
     return rc;
 }
 
@@ -99,23 +119,36 @@ static int64_t next_ns(const sl_janitor *j)
     return next;
 }
 
+static void work(sl_janitor *j)
+{
+    sl_err err = { 0 };
+    sl_rc rc = pass(j, &err);
+    if (sl_stop_level_of(&j->stop) != SL_GO)
+        return;
+    if (rc != SL_OK) {
+        note_failure(j, &err);
+    } else if (j->failures) {
+        j->failures = 0;
+        sl_log_line(j->conf.log, SL_LOG_INFO, "clean-up goes on", NULL);
+    }
+}
+
+/* With nothing to do before that, a connection need not be kept until then. */
+static void hang_up_in_time(sl_janitor *j)
+{
+    if (next_ns(j) - j->used_ns > KEEP_NS)
+        hang_up(j);
+}
+
 static void *janitor_main(void *arg)
 {
     sl_janitor *j = arg;
     do {
-        sl_err err = { 0 };
-        if (look(j) == 0)
-            continue;
-        sl_rc rc = pass(j, &err);
-        if (sl_stop_level_of(&j->stop) != SL_GO)
-            break;
-        if (rc != SL_OK) {
-            note_failure(j, &err);
-        } else if (j->failures) {
-            j->failures = 0;
-            sl_log_line(j->conf.log, SL_LOG_INFO, "clean-up goes on", NULL);
-        }
+        if (look(j) > 0)
+            work(j);
+        hang_up_in_time(j);
     } while (!sl_stop_sleep(&j->stop, next_ns(j) - sl_now_ns()));
+    hang_up(j);
     return NULL;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The janitor of a node: a thread that does chores from time to time, such as deleting what was kept for long enough.
- * It has a connection of its own, which it opens for each pass and closes after it, so that neither heartbeats nor
- * messages ever wait for it. A chore that fails, for whatever reason, is tried again later: it stops nobody.
+ * It has a connection of its own, so that neither heartbeats nor messages ever wait for it. It opens it when there is
+ * something to do, and closes it when there was nothing for a while: under load there is a chore several times a
+ * second, and a new session costs the server as much as that. A chore that fails, for whatever reason, is tried again later: it stops nobody.
  */
 #ifndef SL_LIB_JANITOR_H
 #define SL_LIB_JANITOR_H

@@ -11,7 +11,7 @@ from harness import PATIENCE, ROOT, is_postgres, query, wait_until
 
 FIGURES = {"name", "messages", "per_second", "compared_with", "ratio", "p50_ms", "p99_ms", "p999_ms", "statements_per_message",
            "wal_bytes_per_message", "dead_rows_per_message", "cpu_seconds_per_million", "db_cpu_seconds_per_million",
-           "memory_bytes"}
+           "memory_bytes", "reached"}
 
 
 def measure(sluice, db, *args):
@@ -98,9 +98,26 @@ def test_nodes(sluice, pgdb):
 
 def test_steady(sluice, pgdb):
     rows = measure(sluice, pgdb, "steady", "--rate", 500, "--seconds", "2s", "--wake", "notify")
-    assert [r["name"] for r in rows][-1] == "500/s for 2 s" and len(rows) == 11
+    assert [r["name"] for r in rows][-1] == "500/s for 2 s, 1 producer" and len(rows) == 11
+    assert [r["reached"] for r in rows] == [None] * 10 + [True]
     assert rows[-1]["messages"] == 1000 == sum(r["messages"] for r in rows[:-1])
     assert all(0 <= r["p50_ms"] <= r["p99_ms"] <= r["p999_ms"] for r in rows if r["messages"])
+
+
+@pytest.mark.parametrize("way", ["lanes", "skip-locked"])
+def test_steady_with_several_producers(sluice, clean, way):
+    """Each key is of one of them; on SQLite they wait for each other."""
+    (*_, row) = measure(sluice, clean, "steady", "--rate", 301, "--seconds", "1s", "--producers", 3, "--keys", 10, "--strategy", way)
+    assert row["name"].startswith("301/s for 1 s, 3 producers") and row["messages"] == 301
+    (*_, row) = measure(sluice, clean, "steady", "--rate", 20, "--seconds", "1s", "--producers", 3, "--keys", 2, "--strategy", way)
+    assert row["name"].startswith("20/s for 1 s, 2 producers")  # one without a key has nothing to do
+
+
+def test_steady_goes_on_below_its_rate(sluice, pgdb):
+    rows = measure(sluice, pgdb, "steady", "--rate", 3000000, "--seconds", "1s", "--producers", 2)
+    assert rows[-1]["name"] == "3000000/s for 1 s, 2 producers: not reached" and rows[-1]["reached"] is False
+    assert 0 < rows[-1]["messages"] < 3000000 == rows[-1]["compared_with"] and rows[-1]["ratio"] < 0.99
+    assert rows[-1]["messages"] == sum(r["messages"] for r in rows[:-1])
 
 
 def test_steady_finds_its_rate(sluice, pgdb):
@@ -197,6 +214,13 @@ def test_what_is_demanded(sluice):
     assert report["good"] == result["bound"]["good"] == all(d["bound"]["good"] for d in result["demands"])
     assert done.returncode == (0 if report["good"] else 1)
     assert "fsync=on" in report["settings"][0]
+
+
+def test_a_rate_that_is_not_reached_is_marked(sluice):
+    done = bench_run(sluice, "--only", "steady", "--rows", "1000", "--rate", "3000000", "--seconds", "1")
+    assert "/s for 1 s, 16 producers: not reached |" in done.stdout
+    assert "\n- rate, of what was asked for: 0." in done.stdout and "demanded >= 0.99: MISSED" in done.stdout
+    assert done.returncode == 1
 
 
 def test_a_report(sluice):

@@ -28,7 +28,7 @@ WITH needed (privilege, object, only_for) AS (
 SELECT current_user::text, upper(n.privilege), n.object, has_table_privilege(to_regclass(n.object), n.privilege)
   FROM needed n
  WHERE n.only_for IN ('', $1, CASE WHEN $2 = 1 THEN 'keeps' END, $3, CASE WHEN $4 = 1 THEN 'fence' END,
-                      (SELECT m.value FROM sluice_outbox_meta m WHERE m.name = 'layout')) AND to_regclass(n.object) IS NOT NULL
+                      (SELECT 'rotated' FROM pg_class c WHERE c.oid = to_regclass('sluice_outbox') AND c.relkind = 'p')) AND to_regclass(n.object) IS NOT NULL
 UNION ALL
 -- One column of the dead letters and of what was consumed; what it is called here, is the name of the only member of k.
 SELECT current_user::text, upper('select') || format(' (%I)', c.name), t.name,

@@ -111,6 +111,24 @@ static void the_hot_key_is_one(void **state)
     expect("49 before one of their key");
 }
 
+/* Each second one is of key 7 then, whatever its id is. */
+static void keys_that_were_drawn(void **state)
+{
+    (void)state;
+    int32_t drawn[COUNT];
+    sl_fill by_hand = { .rows = COUNT, .keys = KEYS, .drawn = drawn };
+    for (int i = 0; i < COUNT; i++)
+        drawn[i] = i % 2 ? 7 : i / 2 % 7;
+    deliver(FIRST + 2);
+    deliver(FIRST + 5);
+    deliver_all();
+    for (int64_t id = FIRST; id <= LAST; id++)
+        of(id)->times = 1;
+    assert_int_equal(sl_watched_check(&w, &by_hand, FIRST, LAST, true, true, &err),
+                     SL_OPERATOR);
+    expect("1 before one of their key"); /* FIRST + 5 */
+}
+
 static void a_stranger(void **state)
 {
     (void)state;
@@ -153,8 +171,11 @@ static void percentiles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(all_is_well),        TEST(one_is_lost), TEST(one_comes_twice), TEST(one_overtakes),
-        TEST(the_hot_key_is_one), TEST(a_stranger),  TEST(rates),           TEST(percentiles),
+        TEST(all_is_well),        TEST(one_is_lost),
+        TEST(one_comes_twice),    TEST(one_overtakes),
+        TEST(the_hot_key_is_one), TEST(keys_that_were_drawn),
+        TEST(a_stranger),         TEST(rates),
+        TEST(percentiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

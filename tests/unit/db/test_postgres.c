@@ -3,6 +3,7 @@
 #include "support/testdb.h"
 
 #include <arpa/inet.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
@@ -198,6 +199,35 @@ static void a_session_that_is_ended_is_a_lost_connection(void **state)
     assert_non_null(strstr(err.text, "connection lost"));
     db->ops->rollback(db);
     assert_int_equal(db->ops->script(db, "SELECT 1", &err), SL_AGAIN);
+}
+
+/* Has the server closed a connection of this process? */
+static bool one_is_closed(void)
+{
+    for (int fd = 3; fd < 256; fd++) {
+        struct sockaddr_in in;
+        socklen_t len = sizeof in;
+        struct pollfd p = { .fd = fd, .events = POLLRDHUP };
+        if (getsockname(fd, (struct sockaddr *)&in, &len) == 0 && in.sin_family == AF_INET &&
+            poll(&p, 1, 0) > 0 && p.revents & POLLRDHUP)
+            return true;
+    }
+    return false;
+}
+
+/* At the first look, although the server says why before it hangs up. */
+static void a_session_that_is_ended_is_not_alive(void **state)
+{
+    (void)state;
+    char text[100];
+    int64_t until_ns = sl_now_ns() + 30 * SL_SEC;
+    snprintf(text, sizeof text, "SELECT pg_terminate_backend(%lld)",
+             (long long)int_of(0, "SELECT pg_backend_pid()::bigint"));
+    assert_true(db->ops->alive(db));
+    testdb_exec(&t, text);
+    while (!one_is_closed())
+        assert_true(sl_now_ns() < until_ns);
+    assert_false(db->ops->alive(db));
 }
 
 static void a_transaction_that_idles_is_ended(void **state)
@@ -594,6 +624,7 @@ int main(void)
         TEST(a_lock_that_others_hold_is_waited_for),
         TEST(a_serialisation_failure_passes),
         TEST(a_session_that_is_ended_is_a_lost_connection),
+        TEST(a_session_that_is_ended_is_not_alive),
         TEST(a_transaction_that_idles_is_ended),
         TEST(a_failure_in_the_middle_ends_all),
         TEST(a_failed_preparation_is_tried_again),

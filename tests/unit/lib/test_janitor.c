@@ -16,6 +16,8 @@ static sl_janitor *janitor;
 static sl_err err;
 static _Atomic int runs, others, failing, warnings, infos;
 static _Atomic int asked, asked_at_last_run;
+static _Atomic int64_t pid;  /* of the last session */
+static _Atomic int changes;  /* of it */
 static _Atomic bool patient; /* a chore that only stops when it is told to */
 
 static void log_write(void *ctx, sl_log_level level, const char *line)
@@ -69,8 +71,27 @@ static sl_rc sweep(void *ctx, sl_db *db, const sl_settings *s, sl_stop *stop, in
     return sl_db_run1(db, "meta/all", NULL, NULL, NULL, NULL, e);
 }
 
+static sl_rc note_pid(void *ctx, const sl_val *cols, sl_err *e)
+{
+    (void)ctx, (void)e;
+    changes += pid != cols[2].i;
+    pid = cols[2].i;
+    return SL_OK;
+}
+
+/* Says who it is. */
+static sl_rc sign(void *ctx, sl_db *db, const sl_settings *s, sl_stop *stop, int64_t *rows,
+                  sl_err *e)
+{
+    (void)ctx;
+    (void)s, (void)stop, (void)rows;
+    sl_rc rc = sl_db_run1(db, "bench/facts", NULL, note_pid, NULL, NULL, e);
+    runs++;
+    return rc;
+}
+
 static sl_rc dust(void *ctx, sl_db *db, const sl_settings *s, sl_stop *stop, int64_t *rows,
-                   sl_err *e)
+                  sl_err *e)
 {
     (void)ctx;
     (void)db, (void)s, (void)stop, (void)rows, (void)e;
@@ -182,10 +203,71 @@ static void a_lost_connection_is_no_end(void **state)
         return;
     start(SL_MS, 1);
     expect_soon(&runs, 1);
-    for (int i = 0; i < 200; i++) /* it has one for some milliseconds at a time */
+    for (int i = 0; i < 200; i++)
         testdb_cut(&t);
     int before = runs;
     expect_soon(&runs, before + 2);
+}
+
+/* ---- Its session, of PostgreSQL ---- */
+
+static void expect_end_of(int64_t session)
+{
+    char sql[100];
+    int64_t until_ns = sl_now_ns() + 30 * SL_SEC;
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM pg_stat_activity WHERE pid = %lld",
+             (long long)session);
+    while (testdb_int(&t, sql) > 0)
+        assert_true(sl_now_ns() < until_ns);
+}
+
+static void start_signing(int64_t every_ns)
+{
+    sl_janitor_conf conf = { .settings = &settings,
+                             .names = &t.names,
+                             .log = &log_,
+                             .chores = { { "signing", every_ns, sign } },
+                             .count = 1 };
+    pid = changes = 0;
+    assert_int_equal(sl_janitor_start(&janitor, &conf, &err), SL_OK);
+}
+
+static void a_session_is_kept_while_there_is_work(void **state)
+{
+    (void)state;
+    if (!t.pg)
+        return;
+    start_signing(SL_MS);
+    expect_soon(&runs, 5);
+    sl_janitor_end(janitor);
+    janitor = NULL;
+    assert_int_equal(changes, 1);
+}
+
+static void it_is_let_go_when_there_is_none(void **state)
+{
+    (void)state;
+    if (!t.pg)
+        return;
+    start_signing(3600 * SL_SEC);
+    expect_soon(&runs, 1);
+    expect_end_of(pid);
+}
+
+static void one_that_was_ended_is_no_failure(void **state)
+{
+    (void)state;
+    char sql[100];
+    if (!t.pg)
+        return;
+    start_signing(SL_SEC);
+    expect_soon(&runs, 1);
+    snprintf(sql, sizeof sql, "SELECT pg_terminate_backend(%lld)", (long long)pid);
+    testdb_exec(&t, sql);
+    expect_end_of(pid);
+    expect_soon(&runs, 2);
+    assert_int_equal(changes, 2);
+    assert_int_equal(warnings, 0);
 }
 
 static void a_schema_that_is_newer_is_no_end(void **state)
@@ -225,6 +307,9 @@ static int on(const char *name)
         TEST(it_stops_at_once),
         TEST(a_failure_is_told_once_and_tried_again),
         TEST(a_lost_connection_is_no_end),
+        TEST(a_session_is_kept_while_there_is_work),
+        TEST(it_is_let_go_when_there_is_none),
+        TEST(one_that_was_ended_is_no_failure),
         TEST(a_schema_that_is_newer_is_no_end),
         TEST(a_pause_grows_with_what_it_follows),
     };
