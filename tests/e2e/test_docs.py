@@ -25,7 +25,7 @@ def block(heading, language, nth=0):
 
 def grants(nth=0):
     """The statements of the page, without comments: the first block is for everybody, the second for at most once,
-    the third for a fence."""
+    the third for a fence, the fourth for layout rotated."""
     text = re.sub(r"--.*", "", block("Roles and grants", "sql", nth))
     return [line.strip() for line in text.split(";") if line.strip()]
 

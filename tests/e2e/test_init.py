@@ -32,9 +32,11 @@ def catalogue(pg, url):
     return dump, query(url, "SELECT * FROM outbox_meta ORDER BY name")
 
 
-def all_of(table):
+def all_of(url, table):
     """The table and its side tables."""
-    sides = ("claims", "consumed", "dead", "fences", "idempotency", "keys", "lanes", "meta", "nodes", "sent")
+    sides = ["claims", "consumed", "dead", "fences", "idempotency", "keys", "lanes", "meta", "nodes", "sent"]
+    if is_postgres(url):
+        sides.append("done")
     return sorted([table, *(f"{table}_{side}" for side in sides)])
 
 
@@ -77,7 +79,7 @@ def test_eight_at_once_on_an_empty_database(sluice, db, round):
         p.wait(status=0)
     said = collections.Counter(p.stdout().split()[0] for p in several)
     assert said == {"created": 1, "table": 7}
-    assert tables(db) == all_of("outbox")
+    assert tables(db) == all_of(db, "outbox")
 
 
 def test_a_failed_init_leaves_nothing(sluice, db):
@@ -158,8 +160,8 @@ def test_migrate_from_version_1(sluice, pg, db, tmp_path):
     messages = make_version_1(sluice, pg, db)
     for command in COMMANDS.values():
         done = sluice.run(*command, db=db, check=1)
-        assert "has schema version 1, this program needs 4" in done.stderr and "sluice init" in done.stderr
-    assert sluice.run("init", db=db).stdout == "migrated table outbox from schema version 1 to 4\n"
+        assert "has schema version 1, this program needs 5" in done.stderr and "sluice init" in done.stderr
+    assert sluice.run("init", db=db).stdout == "migrated table outbox from schema version 1 to 5\n"
     assert "up to date" in sluice.run("init", db=db).stdout
     fresh = pg.new_database() if is_postgres(db) else f"sqlite:{tmp_path}/fresh.db"
     sluice.run("init", db=fresh)
@@ -286,7 +288,7 @@ def test_other_names(sluice, db, name):
     sluice.run("init", "--table", name, db=db)
     sluice.run("init", "--table", name, db=db)
     sluice.run("push", "--topic", "t", "--table", name, "1", db=db)
-    assert sorted(tables(db)) == all_of(name)
+    assert sorted(tables(db)) == all_of(db, name)
     sluice.run("run", "--sink", "file:out.jsonl", "--drain", "--table", name, db=db)
     sluice.run("push", "--topic", "t", "--key", "k", "--table", name, "1", db=db)
     sluice.run("run", "--strategy", "guard", "--sink", "file:out.jsonl", "--drain", "--table", name, db=db)
@@ -299,7 +301,7 @@ def test_a_schema(sluice, pgdb):
     for table in ("app.outbox", "Odd.Box", "outbox"):
         sluice.run("init", "--table", table, db=pgdb)
         sluice.run("push", "--table", table, "--topic", table, "1", db=pgdb)
-    assert sorted(tables(pgdb)) == sorted(all_of("Odd.Box") + all_of("app.outbox") + all_of("outbox"))
+    assert sorted(tables(pgdb)) == sorted(table for name in ("Odd.Box", "app.outbox", "outbox") for table in all_of(pgdb, name))
     assert query(pgdb, 'SELECT topic FROM "Odd"."Box"') == [("Odd.Box",)]
     assert query(pgdb, "SELECT topic FROM app.outbox") == [("app.outbox",)]
     for table in ("app.outbox", "Odd.Box"):
@@ -621,6 +623,7 @@ GRANT SELECT, INSERT, UPDATE ON outbox_dead TO {p}_relay;
 GRANT SELECT ON outbox_meta TO {p}_relay;
 GRANT SELECT, INSERT, UPDATE, DELETE ON outbox_keys, outbox_nodes, outbox_claims TO {p}_relay;
 GRANT SELECT, UPDATE ON outbox_lanes TO {p}_relay;
+GRANT SELECT ON outbox_positions TO {p}_relay;
 GRANT SELECT, UPDATE, DELETE ON outbox_idempotency TO {p}_relay;
 GRANT SELECT (idempotency_key) ON outbox_consumed TO {p}_relay;
 GRANT USAGE ON SEQUENCE outbox_epoch TO {p}_relay;

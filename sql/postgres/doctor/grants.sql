@@ -14,7 +14,7 @@ WITH needed (privilege, object, only_for) AS (
            ('update', 'sluice_outbox_nodes', ''), ('delete', 'sluice_outbox_nodes', ''),
            ('select', 'sluice_outbox_claims', ''), ('insert', 'sluice_outbox_claims', 'guard'),
            ('update', 'sluice_outbox_claims', 'guard'), ('delete', 'sluice_outbox_claims', ''),
-           ('select', 'sluice_outbox_positions', 'lanes'),
+           ('select', 'sluice_outbox_positions', ''),
            ('select', 'sluice_outbox_done', 'rotated'), ('insert', 'sluice_outbox_done', 'rotated'),
            ('delete', 'sluice_outbox_done', 'rotated'),
            ('select', 'sluice_outbox_lanes', ''), ('update', 'sluice_outbox_lanes', ''),
