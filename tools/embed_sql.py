@@ -7,7 +7,8 @@ what goes in and what comes out:
     -- in:  worker text, take int8
     -- out: id int8, payload bytea
 
-("none" where there is nothing). Migrations (schema/NNN, schema/adopt, schema/inbox, schema/rotated, schema/relane_...), debezium/table,
+("none" where there is nothing). Arrays of integers that a statement of SQLite wants whole, for json_each, and not one by
+one, are `json`. Migrations (schema/NNN, schema/adopt, schema/inbox, schema/rotated, schema/relane_...), debezium/table,
 capture and existing, bench/make, drop and checkpoint, and session/pragmas are
 scripts: many statements, no parameters. Comments are dropped from what is sent to the server.
 """
@@ -19,11 +20,12 @@ TYPES = {
     "int8": "SL_T_INT8", "int4": "SL_T_INT8", "text": "SL_T_TEXT", "bytea": "SL_T_BYTES",
     "blob": "SL_T_BYTES", "jsonb": "SL_T_TEXT", "timestamptz": "SL_T_TIME", "bool": "SL_T_BOOL",
     "int8[]": "SL_T_INT8S", "text[]": "SL_T_TEXTS", "bytea[]": "SL_T_BYTESS", "blob[]": "SL_T_BYTESS",
+    "json": "SL_T_INT8S",
 }
 
 
-def shape(path, text, word):
-    """The types of an `in:` or `out:` list, which may go on over several comment lines."""
+def declared(path, text, word):
+    """The types of an `in:` or `out:` list as they are written; it may go on over several comment lines."""
     m = re.search(rf"^--\s*{word}:((?:.*\n)(?:--\s{{5,}}\S.*\n)*)", text, re.M)
     if not m:
         sys.exit(f"{path}: no '-- {word}:' line")
@@ -35,8 +37,20 @@ def shape(path, text, word):
         words = item.split()
         if len(words) != 2 or words[1] not in TYPES:
             sys.exit(f"{path}: '{item.strip()}' in '{word}:' is not NAME TYPE; types: {', '.join(TYPES)}")
-        types.append(TYPES[words[1]])
+        types.append(words[1])
     return types
+
+
+def shape(path, text, word):
+    return [TYPES[t] for t in declared(path, text, word)]
+
+
+def is_whole(path, text):
+    """It runs once for whole arrays, or once for each element of them: there is nothing in between."""
+    types = declared(path, text, "in")
+    if "json" in types and any(t.endswith("[]") for t in types):
+        sys.exit(f"{path}: some arrays are whole, and others are not")
+    return "json" in types
 
 
 def literal(text):
@@ -58,13 +72,14 @@ def main():
         if re.match(r"(schema/(\d+|adopt|inbox|rotated|relane_\w+)|debezium/(table|capture|existing)|bench/(make|drop|checkpoint)|session/pragmas)$", name):
             scripts.append((dialect, name, text))
         else:
-            stmts.append((dialect, name, text, shape(path, text, "in"), shape(path, text, "out")))
+            stmts.append((dialect, name, text, shape(path, text, "in"), shape(path, text, "out"),
+                          is_whole(path, text)))
     with open(out, "w", encoding="utf-8") as f:
         # ISO C promises 4,095 bytes; both our compilers take any length.
         print('#pragma GCC diagnostic ignored "-Woverlength-strings"', file=f)
         print('#include "db/db.h"\n\nconst sl_stmt sl_stmts[] = {', file=f)
-        for i, (dialect, name, text, ins, outs) in enumerate(stmts):
-            print(f'{{ .dialect = "{dialect}", .name = "{name}", .index = {i},', file=f)
+        for i, (dialect, name, text, ins, outs, whole) in enumerate(stmts):
+            print(f'{{ .dialect = "{dialect}", .name = "{name}", .index = {i}, .whole = {int(whole)},', file=f)
             print(f"  .nparams = {len(ins)}, .ncols = {len(outs)},", file=f)
             print(f"  .params = {{ {', '.join(ins) or '0'} }}, .cols = {{ {', '.join(outs) or '0'} }},", file=f)
             print(f"  .text =\n{literal(without_comments(text))} }},", file=f)

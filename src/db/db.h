@@ -36,6 +36,8 @@ typedef struct sl_stmt {
     const char *name;    /* "skip_locked/take" */
     const char *text;
     int index; /* within all statements: drivers keep prepared ones in an array */
+    bool
+        whole; /* it wants arrays of integers as a text, "[1,2,3]": without arrays, and not for each */
     int nparams, ncols;
     sl_type params[SL_STMT_MAX];
     sl_type cols[SL_STMT_MAX];
@@ -57,7 +59,7 @@ extern const int sl_scripts_count;
 /*
  * A value on its way in or out. Arrays stand for "do this for each": PostgreSQL gets them
  * whole, a database without arrays runs the statement once per element; all arrays of a call
- * have the same length.
+ * have the same length. But a statement that wants them `whole` runs once, whatever their lengths.
  */
 typedef struct sl_val {
     sl_type type;

@@ -3,8 +3,9 @@
  * SQLite: the embedded default. One writer at a time, so every claim and settle begins with
  * BEGIN IMMEDIATE and waits its turn (busy_timeout); readers and other processes go on beside
  * it (WAL). There are no arrays: a call with array parameters runs its statement once per
- * element.
+ * element, unless it wants them whole: as JSON.
  */
+#include "core/buf.h"
 #include "core/clock.h"
 #include "core/mem.h"
 #include "db/db.h"
@@ -103,10 +104,28 @@ static int bind_one(sqlite3_stmt *st, int at, const sl_val *v, size_t i)
     }
 }
 
+/* As JSON. The text is SQLite's from now on. */
+static int bind_whole(sqlite3_stmt *st, int at, const sl_val *v)
+{
+    sl_buf text = { 0 };
+    sl_buf_putc(&text, '[');
+    for (size_t i = 0; i < v->ints.n; i++)
+        sl_buf_printf(&text, i ? ",%lld" : "%lld", (long long)v->ints.v[i]);
+    sl_buf_putc(&text, ']');
+    return sqlite3_bind_text64(st, at, text.p, text.n, free, SQLITE_UTF8);
+}
+
+static int bind_param(sqlite3_stmt *st, int at, const sl_call *c, size_t i)
+{
+    const sl_val *v = &c->in[at - 1];
+    return c->stmt->whole && v->type == SL_T_INT8S ? bind_whole(st, at, v)
+                                                   : bind_one(st, at, v, i);
+}
+
 /* How often the statement runs: once, or once per element of its arrays. */
 static size_t times_of(const sl_call *c)
 {
-    for (int i = 0; i < c->stmt->nparams; i++) {
+    for (int i = 0; i < c->stmt->nparams && !c->stmt->whole; i++) {
         if (c->in[i].type == SL_T_INT8S)
             return c->in[i].ints.n;
         if (c->in[i].type == SL_T_TEXTS || c->in[i].type == SL_T_BYTESS)
@@ -186,7 +205,7 @@ static sl_rc run_call(lite_db *l, sl_call *c, sl_err *err)
     for (size_t t = 0; rc == SL_OK && t < times; t++) {
         int code = SQLITE_OK;
         for (int i = 0; i < c->stmt->nparams && code == SQLITE_OK; i++)
-            code = bind_one(st, i + 1, &c->in[i], t);
+            code = bind_param(st, i + 1, c, t);
         rc = code == SQLITE_OK ? step_all(l, st, c, err) : fail_code(l, code, err);
     }
     if (rc == SL_OK)

@@ -207,7 +207,7 @@ def test_older_tables_are_registered(sluice, db):
     query(db, "UPDATE outbox_meta SET value = '3' WHERE name = 'schema_version'")
     if pg:
         query(db, "DROP FUNCTION outbox_register()")
-    assert "migrated table outbox from schema version 3 to 4" in sluice.run("init", db=db).stdout
+    assert "migrated table outbox from schema version 3 to 5" in sluice.run("init", db=db).stdout
     assert query(db, "SELECT idempotency_key FROM outbox_idempotency ORDER BY 1") == [("a",), ("b",), ("c",)]
     query(db, INSERT.format("c"))
     assert query(db, "SELECT count(*) FROM outbox") == [(3,)]

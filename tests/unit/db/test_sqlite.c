@@ -323,6 +323,50 @@ static void a_changed_schema_is_noticed(void **state)
     assert_int_equal(run("settle/sent", in, &affected), SL_OPERATOR);
 }
 
+/* A number that does not count as to how often it runs, and an array. */
+static void expect_whole(const int64_t *v, size_t n, const char *want)
+{
+    sl_stmt s = testdb_stmt(db, 0, "SELECT ?2 || ':' || ?1", 1, SL_T_TEXT);
+    sl_val in[] = { sl_ints(v, n), sl_int(5) };
+    sl_buf out = { 0 };
+    s.whole = true;
+    s.nparams = 2;
+    s.params[0] = SL_T_INT8S;
+    sl_call call = { .stmt = &s, .in = in, .row = testdb_row_text, .ctx = &out };
+    assert_int_equal(db->ops->run(db, &call, 1, &err), SL_OK);
+    assert_int_equal(call.affected, 1); /* one run, also for nothing */
+    assert_string_equal(sl_buf_text(&out), want);
+    sl_buf_fini(&out);
+}
+
+static void arrays_come_whole_where_they_are_wanted_so(void **state)
+{
+    (void)state;
+    const int64_t some[] = { INT64_MIN, -1, 0, 7, INT64_MAX };
+    expect_whole(some, COUNT(some), "5:[-9223372036854775808,-1,0,7,9223372036854775807]");
+    expect_whole(some + 3, 1, "5:[7]");
+    expect_whole(some, 0, "5:[]");
+}
+
+/* Their lengths may differ; and SQLite reads each number as it was. */
+static void whole_arrays_are_sets(void **state)
+{
+    (void)state;
+    const int64_t all[] = { INT64_MIN, -1, 0, 7, INT64_MAX };
+    const int64_t some[] = { INT64_MAX, INT64_MIN, 8 };
+    int64_t both = 0;
+    sl_stmt s = testdb_stmt(
+        db, 0, "SELECT count(*) FROM json_each(?1) a, json_each(?2) b WHERE a.value = b.value",
+        1, SL_T_INT8);
+    sl_val in[] = { sl_ints(all, COUNT(all)), sl_ints(some, COUNT(some)) };
+    s.whole = true;
+    s.nparams = 2;
+    s.params[0] = s.params[1] = SL_T_INT8S;
+    sl_call call = { .stmt = &s, .in = in, .row = testdb_row_int, .ctx = &both };
+    assert_int_equal(db->ops->run(db, &call, 1, &err), SL_OK);
+    assert_int_equal(both, 2);
+}
+
 int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
@@ -339,6 +383,8 @@ int main(void)
         TEST(any_value_can_be_read_as_text),
         TEST(another_encoding_reads_as_utf8),
         TEST(a_call_with_arrays_is_all_or_nothing),
+        TEST(arrays_come_whole_where_they_are_wanted_so),
+        TEST(whole_arrays_are_sets),
         TEST(statements_of_transactions_affect_nothing),
         TEST(a_changed_schema_is_noticed),
     };
