@@ -51,9 +51,9 @@ static sl_rc measure(sl_bench *b, const way *w, int64_t workers, sl_err *err)
     sl_rc rc = SL_OK;
     for (int64_t i = 0; rc == SL_OK && i < rounds; i++) {
         rows[i] = sl_bench_row_of("%s%s%s%s, %lld worker%s", w->strategy,
-                                  b->box.names.rotated ? ", rotated" : "", w->hold ? " by " : "",
-                                  w->hold ? w->hold : "", (long long)workers,
-                                  workers == 1 ? "" : "s");
+                                  b->box.names.rotated ? ", rotated" : "",
+                                  w->hold ? " by " : "", w->hold ? w->hold : "",
+                                  (long long)workers, workers == 1 ? "" : "s");
         b->say(b->ctx, rows[i].name);
         rc = one_round(b, w, workers, i % 2 == 0, &rows[i], err);
     }

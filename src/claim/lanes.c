@@ -272,11 +272,11 @@ static void ask_stretch(lanes_claim *c, reading *r, int64_t max)
                sl_int(from), sl_int(r->upto), sl_int(max), sl_int(c->conf.batch_bytes / max) },
            sizeof r->take_in);
     r->take = r->count++;
-    r->calls[r->take] = (sl_call){ .stmt = sl_db_stmt(c->db, marks ? "done/take"
-                                                                   : "lanes/take_stretch"),
-                                   .in = r->take_in,
-                                   .row = stretch_row,
-                                   .ctx = c };
+    r->calls[r->take] =
+        (sl_call){ .stmt = sl_db_stmt(c->db, marks ? "done/take" : "lanes/take_stretch"),
+                   .in = r->take_in,
+                   .row = stretch_row,
+                   .ctx = c };
     if (!c->stretch.busy)
         r->calls[r->count++] = (sl_call){ .stmt = sl_db_stmt(c->db, "lanes/beyond"),
                                           .in = &r->take_in[2],
@@ -471,8 +471,7 @@ static void put_back_quiet(lanes_claim *c, const sl_batch *b)
         if (c->marks.able)
             sl_marks_raise(&c->marks, &c->uses.v[i].floor, read_below(b));
         else
-            sl_floor_propose(&c->uses.v[i].floor, sl_lanes_tickets(c->conf.lanes),
-                             c->last + 1);
+            sl_floor_propose(&c->uses.v[i].floor, sl_lanes_tickets(c->conf.lanes), c->last + 1);
     }
     sl_lanes_put_early(c->conf.lanes, c->uses.generation, c->uses.v + kept,
                        c->uses.count - kept);

@@ -66,10 +66,12 @@ sl_rc sl_ordered_delayed_row(void *ordered, const sl_val *cols, sl_err *err);
 
 typedef struct sl_ordered_how {
     bool in_transaction; /* one is open that only this worker can end: it is the fence */
-    const char *mark; /* NULL, or statement: says of all below its floor in each lane that it is done, by `claims` */
+    const char *
+        mark; /* NULL, or statement: says of all below its floor in each lane that it is done, by `claims` */
     const char
         *sent; /* statement: deletes by id and epoch, for what has nothing else to write */
-    const sl_val *claims; /* NULL, or what it takes instead of each message's: lanes, epochs; floors */
+    const sl_val
+        *claims; /* NULL, or what it takes instead of each message's: lanes, epochs; floors */
     const char *keep;     /* NULL, or statement: copies by the same what is to be kept */
     const sl_call *fence; /* locks the claims, and returns those that are still ours */
     int64_t fenced;       /* so many should be */

@@ -107,7 +107,6 @@ sl_chore sl_keep_keys_chore(const sl_settings *s)
     every_ns = every_ns > EVERY_MAX_NS   ? EVERY_MAX_NS
                : every_ns < EVERY_MIN_NS ? EVERY_MIN_NS
                                          : every_ns;
-    return (sl_chore){ .name = "clean-up of idempotency keys",
-                       .every_ns = every_ns,
-                       .run = run };
+    return (
+        sl_chore){ .name = "clean-up of idempotency keys", .every_ns = every_ns, .run = run };
 }

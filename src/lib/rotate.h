@@ -12,9 +12,9 @@
 typedef struct sl_rotate {
     int64_t (*written)(void *ctx); /* how many messages this node has settled */
     void *ctx;
-    int64_t base; /* of them, how many when the chore was last due */
-    bool idle;    /* none since the time before */
-    int64_t low;  /* rows of positions below were folded */
+    int64_t base;    /* of them, how many when the chore was last due */
+    bool idle;       /* none since the time before */
+    int64_t low;     /* rows of positions below were folded */
     int64_t full_ns; /* when all of them are folded again */
 } sl_rotate;
 

@@ -14,9 +14,9 @@ struct sl_final {
     int64_t upto;
     int64_t wanted;
     int64_t asked_ns;
-    bool asking;       /* an answer is on its way */
-    uint64_t round;    /* since the last doubt */
-    int64_t given;     /* final once `await` have gone; 0: nobody is waited for */
+    bool asking;    /* an answer is on its way */
+    uint64_t round; /* since the last doubt */
+    int64_t given;  /* final once `await` have gone; 0: nobody is waited for */
     sl_writers await;
 };
 
@@ -91,9 +91,8 @@ size_t sl_final_ask(sl_final *f, sl_db *db, sl_final_asked *a, sl_call calls[SL_
     if (!a->asked)
         return 0;
     a->given = 0;
-    calls[0] = (sl_call){ .stmt = sl_db_stmt(db, "floor/given"),
-                          .row = given_row,
-                          .ctx = &a->given };
+    calls[0] =
+        (sl_call){ .stmt = sl_db_stmt(db, "floor/given"), .row = given_row, .ctx = &a->given };
     calls[1] = sl_writers_call(&a->writers, db);
     return SL_FINAL_CALLS;
 }

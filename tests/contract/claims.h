@@ -91,8 +91,7 @@ typedef struct lane_node {
     size_t count; /* lanes of the table */
 } lane_node;
 
-static inline void lane_node_granted(void *ctx, size_t lane, int64_t epoch,
-                                     int64_t floor)
+static inline void lane_node_granted(void *ctx, size_t lane, int64_t epoch, int64_t floor)
 {
     sl_lanes_grant(((lane_node *)ctx)->lanes, lane, epoch, floor);
 }

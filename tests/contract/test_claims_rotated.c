@@ -225,7 +225,8 @@ static int64_t rotate(bool busy)
 /* New ids go to the next segment. */
 static void next_segment(void)
 {
-    testdb_exec(&t, "SELECT setval('sluice_outbox_ids', nextval('sluice_outbox_ids') + 131072)");
+    testdb_exec(&t,
+                "SELECT setval('sluice_outbox_ids', nextval('sluice_outbox_ids') + 131072)");
 }
 
 static int setup_rotation(void **state)
@@ -341,7 +342,8 @@ static void positions_are_folded(void **state)
     assert_int_equal(marks(), 1);
     testdb_expect(&t, before, all);
     /* An older one that comes late changes nothing. */
-    testdb_exec(&t, "INSERT INTO sluice_outbox_done (lanes, floors) VALUES ('{0,1,2}', '{5,5,5}')");
+    testdb_exec(&t,
+                "INSERT INTO sluice_outbox_done (lanes, floors) VALUES ('{0,1,2}', '{5,5,5}')");
     testdb_expect(&t, before, all);
     rotate(true);
     assert_int_equal(marks(), 1);
@@ -362,13 +364,13 @@ static void a_late_position_is_folded_some_time(void **state)
                     "VALUE VALUES (101, '{0}', '{9}')");
     rotate(true);
     assert_int_equal(marks(), 2);
-    assert_int_equal(
-        testdb_int(&t, "SELECT floor FROM sluice_outbox_positions WHERE lane = 0"), 9);
+    assert_int_equal(testdb_int(&t, "SELECT floor FROM sluice_outbox_positions WHERE lane = 0"),
+                     9);
     rotation.full_ns = 0;
     rotate(true);
     assert_int_equal(marks(), 1);
-    assert_int_equal(
-        testdb_int(&t, "SELECT floor FROM sluice_outbox_positions WHERE lane = 0"), 9);
+    assert_int_equal(testdb_int(&t, "SELECT floor FROM sluice_outbox_positions WHERE lane = 0"),
+                     9);
 }
 
 /* ---- What is refused ---- */

@@ -138,12 +138,10 @@ static void segments_by_lane_and_floor(void **state)
 {
     testdb_rotated = true;
     begin("lanes", *state != NULL);
-    looks_up("done/take", "'{1,2,3}', 1, 8000, 500, 16000",
-             "outbox_ix_s3 on outbox_s3 m_4\n");
+    looks_up("done/take", "'{1,2,3}', 1, 8000, 500, 16000", "outbox_ix_s3 on outbox_s3 m_4\n");
     looks_up("done/take", "'{1,2,3}', 1, 8000, 500, 16000",
              "Index Cond: ((id >= $2) AND (id < $3))");
-    looks_up("done/write", "'{1,2,3}', '{1,1,1}', '{9,9,9}'",
-             "Index Cond: (lane = ANY ($1))");
+    looks_up("done/write", "'{1,2,3}', '{1,1,1}', '{9,9,9}'", "Index Cond: (lane = ANY ($1))");
     looks_up("lanes/take", "'{1,2,3}', '{0,0,0}', '{100,100,100}', 300, 8388608", BY_LANE);
     looks_up("lanes/sent", "'{1,2,3}', '{1,1,1}', '{1,2,3}'", BY_ID);
     looks_up("lanes/sent_stretch", "'{1,2,3}', '{1,1,1}', '{1,2,3}'",
