@@ -20,7 +20,7 @@ import time
 
 import record as rec
 from checker import message
-from harness import PATIENCE, query, wait_until
+from harness import PATIENCE, query, wait_until, waiting
 from history import SECOND, Fault, Heal, History, left_behind
 from kafkaclient import history_of, wanderers
 
@@ -113,7 +113,7 @@ class Run:
             self.all.update((row[0], message(*row[1:])) for row in rows)
 
     def waiting(self):
-        return query(self.url, "SELECT count(*) FROM (SELECT FROM outbox LIMIT 1) o")[0][0]
+        return waiting(self.url) if self.rotated else query(self.url, "SELECT count(*) FROM (SELECT FROM outbox LIMIT 1) o")[0][0]
 
     def look(self):
         """What is due: nodes that wake up, a broker that comes back. Has anybody ended by itself?"""
@@ -218,7 +218,7 @@ class Run:
         self.heal_broker()
         wait_until(lambda: self.look() or not any(node.paused for node in self.nodes), 60, "all have woken up")
         began = time.monotonic()
-        rows = query(self.url, "SELECT count(*) FROM outbox")[0][0]
+        rows = waiting(self.url)
         wait_until(lambda: self.look() or not self.waiting(), 300, "everything is delivered")
         return Heal(time.monotonic() - began, 2 * (2 * self.lease + rows / 100) * PATIENCE + 30)
 
