@@ -77,7 +77,7 @@ def test_a_healthy_database(sluice, box):
     checks = doctor(sluice, box, "--deep")
     only(checks)
     assert set(checks) == (PG if is_postgres(box) else SQLITE | {"integrity"})
-    assert one(checks, "schema")["found"] == "table outbox, version 4, 64 lanes"
+    assert one(checks, "schema")["found"] == "table outbox, version 5, 64 lanes"
 
 
 def test_a_healthy_node(sluice, box):

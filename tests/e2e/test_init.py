@@ -49,10 +49,10 @@ def tables(url):
 # -- Making --------------------------------------------------------------------------------------
 
 def test_idempotent(sluice, pg, db):
-    assert sluice.run("init", db=db).stdout == "created table outbox (schema version 4, 64 lanes)\n"
+    assert sluice.run("init", db=db).stdout == "created table outbox (schema version 5, 64 lanes)\n"
     before = catalogue(pg, db)
     messages = commit(db, 10)
-    assert sluice.run("init", db=db).stdout == "table outbox is up to date (schema version 4, 64 lanes)\n"
+    assert sluice.run("init", db=db).stdout == "table outbox is up to date (schema version 5, 64 lanes)\n"
     assert catalogue(pg, db) == before
     assert query(db, "SELECT count(*) FROM outbox") == [(len(messages),)]
 
@@ -621,6 +621,7 @@ GRANT SELECT, INSERT, UPDATE ON outbox_dead TO {p}_relay;
 GRANT SELECT ON outbox_meta TO {p}_relay;
 GRANT SELECT, INSERT, UPDATE, DELETE ON outbox_keys, outbox_nodes, outbox_claims TO {p}_relay;
 GRANT SELECT, UPDATE ON outbox_lanes TO {p}_relay;
+GRANT SELECT ON outbox_positions TO {p}_relay;
 GRANT SELECT, UPDATE, DELETE ON outbox_idempotency TO {p}_relay;
 GRANT SELECT (idempotency_key) ON outbox_consumed TO {p}_relay;
 GRANT USAGE ON SEQUENCE outbox_epoch TO {p}_relay;

@@ -328,7 +328,7 @@ def test_status(sluice, db):
 
     def status():
         return json.loads(sluice.run("status", "--json", db=db).stdout)
-    assert status() == {"table": "outbox", "schema_version": 4, "lanes": 5, "total": 0, "due": 0, "leased": 0,
+    assert status() == {"table": "outbox", "schema_version": 5, "lanes": 5, "total": 0, "due": 0, "leased": 0,
                         "scheduled": 0, "held": 0, "blocked_keys": 0, "parked_keys": 0, "dead": 0, "lag_seconds": 0, "strategy": None,
                         "nodes": 0, "per_second": 0, "free_lanes": 5, "workers": []}
     commit(db, 10)
@@ -344,7 +344,7 @@ def test_status(sluice, db):
     [worker] = got["workers"]
     assert (worker["worker"], worker["messages"]) == ('me "é"', 2) and 3000 < worker["lease_seconds"] <= 3600
     text = sluice.run("status", db=db).stdout
-    for line in ("table      outbox (schema version 4, 5 lanes)", "due        7", "leased     2", "scheduled  1",
+    for line in ("table      outbox (schema version 5, 5 lanes)", "due        7", "leased     2", "scheduled  1",
                  "dead       1"):
         assert line in text.splitlines()
     assert 'me "é"' in text

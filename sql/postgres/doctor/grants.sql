@@ -1,5 +1,6 @@
 -- What a node of this strategy and this delivery needs, and whether this role has it; `keeps` is 1 where delivered
--- messages are kept. Tables that are not there are left out.
+-- messages are kept. Tables that are not there are left out; those of layout rotated have segments, which are looked at
+-- and emptied one by one.
 -- in:  strategy text, keeps int8, delivery text, fence int8
 -- out: role text, privilege text, object text, granted bool
 WITH needed (privilege, object, only_for) AS (
@@ -14,9 +15,13 @@ WITH needed (privilege, object, only_for) AS (
            ('update', 'sluice_outbox_nodes', ''), ('delete', 'sluice_outbox_nodes', ''),
            ('select', 'sluice_outbox_claims', ''), ('insert', 'sluice_outbox_claims', 'guard'),
            ('update', 'sluice_outbox_claims', 'guard'), ('delete', 'sluice_outbox_claims', ''),
-           ('select', 'sluice_outbox_positions', 'lanes'),
+           ('select', 'sluice_outbox_positions', ''),
            ('select', 'sluice_outbox_done', 'rotated'), ('insert', 'sluice_outbox_done', 'rotated'),
            ('delete', 'sluice_outbox_done', 'rotated'),
+           ('select', 'sluice_outbox_s0', 'rotated'), ('truncate', 'sluice_outbox_s0', 'rotated'),
+           ('select', 'sluice_outbox_s1', 'rotated'), ('truncate', 'sluice_outbox_s1', 'rotated'),
+           ('select', 'sluice_outbox_s2', 'rotated'), ('truncate', 'sluice_outbox_s2', 'rotated'),
+           ('select', 'sluice_outbox_s3', 'rotated'), ('truncate', 'sluice_outbox_s3', 'rotated'),
            ('select', 'sluice_outbox_lanes', ''), ('update', 'sluice_outbox_lanes', ''),
            ('select', 'sluice_outbox_idempotency', ''), ('update', 'sluice_outbox_idempotency', ''),
            ('delete', 'sluice_outbox_idempotency', ''), ('insert', 'sluice_outbox', 'at-most-once'),
@@ -28,7 +33,8 @@ WITH needed (privilege, object, only_for) AS (
 SELECT current_user::text, upper(n.privilege), n.object, has_table_privilege(to_regclass(n.object), n.privilege)
   FROM needed n
  WHERE n.only_for IN ('', $1, CASE WHEN $2 = 1 THEN 'keeps' END, $3, CASE WHEN $4 = 1 THEN 'fence' END,
-                      (SELECT m.value FROM sluice_outbox_meta m WHERE m.name = 'layout')) AND to_regclass(n.object) IS NOT NULL
+                      CASE WHEN to_regclass('sluice_outbox_s0') IS NOT NULL THEN 'rotated' END)
+   AND to_regclass(n.object) IS NOT NULL
 UNION ALL
 -- One column of the dead letters and of what was consumed; what it is called here, is the name of the only member of k.
 SELECT current_user::text, upper('select') || format(' (%I)', c.name), t.name,
@@ -39,4 +45,8 @@ SELECT current_user::text, upper('select') || format(' (%I)', c.name), t.name,
 UNION ALL
 SELECT current_user::text, upper('usage'), 'SEQUENCE ' || 'sluice_outbox_epoch',
        has_sequence_privilege(to_regclass('sluice_outbox_epoch'), 'usage')
- WHERE to_regclass('sluice_outbox_epoch') IS NOT NULL;
+ WHERE to_regclass('sluice_outbox_epoch') IS NOT NULL
+UNION ALL
+SELECT current_user::text, upper('select'), 'SEQUENCE ' || 'sluice_outbox_ids',
+       has_sequence_privilege(to_regclass('sluice_outbox_ids'), 'select')
+ WHERE to_regclass('sluice_outbox_ids') IS NOT NULL AND to_regclass('sluice_outbox_s0') IS NOT NULL;
