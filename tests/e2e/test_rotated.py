@@ -11,9 +11,9 @@ import pytest
 from checker import check, commit, read_sink
 from conftest import end_claims
 from harness import Gate, all_stopped, connect, query, too_large, wait_until, waiting
+from segments import SEGMENTS, next_segment, segment_of
 from servers import Postgres
 
-SEGMENT = 131072
 LAYOUT = ["--layout", "rotated"]
 BATCH = 20
 
@@ -41,20 +41,15 @@ def rows(url, where="true"):
     return query(url, f"SELECT count(*) FROM outbox WHERE {where}")[0][0]
 
 
-def next_segment(url, turns=1):
-    """New messages go there from now on, as after a hundred thousand of them."""
-    query(url, "SELECT setval('outbox_ids', nextval('outbox_ids') + ?)", turns * SEGMENT)
-
-
 def full(url):
     """The segments that hold anything, dead rows included: only emptying as a whole makes them small again."""
-    return {n for n in range(4) if query(url, "SELECT pg_relation_size(?::regclass)", f"outbox_s{n}")[0][0]}
+    return {n for n in range(SEGMENTS) if query(url, "SELECT pg_relation_size(?::regclass)", f"outbox_s{n}")[0][0]}
 
 
-def segment_of(url, where):
-    """The one that holds these messages."""
-    (n,), = query(url, f"SELECT DISTINCT (id / {SEGMENT}) % 4 FROM outbox WHERE {where}")
-    return n
+def home_of(url, where):
+    """The segment that holds these messages."""
+    home, = {segment_of(id) for (id,) in query(url, f"SELECT id FROM outbox WHERE {where}")}
+    return home
 
 
 def sent(out):
@@ -145,7 +140,7 @@ def test_a_parked_key(sluice, box, out):
     sluice.run("keys", "park", "--key", "p", "--yes", db=box)
     push(sluice, box, "p", 1, 2, 3)
     wait_until(lambda: rows(box, "held") == 3, 20, "they are held")
-    home = segment_of(box, "held")
+    home = home_of(box, "held")
     go_round(box, node, keep=[home])
     got = status(sluice, box)
     assert (got["total"], got["held"]) == (3, 3) and payloads(out, "p") == []
@@ -165,7 +160,7 @@ def test_messages_that_failed(sluice, box, out):
     with too_large(sluice) as sink:
         sluice.run("run", "--sink", sink, "--drain", "--retry-base", "1h", "--retry-max", "1h", db=box)
     assert rows(box, "held") == 5
-    home = segment_of(box, "held")
+    home = home_of(box, "held")
     next_segment(box)
     node = sluice.start(*flags(out), db=box)
     go_round(box, node, keep=[home])
@@ -215,7 +210,7 @@ def test_scheduled_messages(sluice, box, out):
     query(box, "INSERT INTO outbox (topic, entity_key, payload, available_at) VALUES"
                " ('t', 'k', '1', now() + interval '1 hour'), ('t', 'k', '2', now()), ('t', NULL, '3', now() + interval '1 hour')")
     wait_until(lambda: rows(box, "held") == 3, 20, "they are put aside")
-    home = segment_of(box, "held")
+    home = home_of(box, "held")
     go_round(box, node, keep=[home])
     assert status(sluice, box)["total"] == 3
     query(box, "UPDATE outbox SET available_at = now() WHERE held")
@@ -230,7 +225,7 @@ def test_unordered_delay(sluice, box, out):
                " ('t', 'k', '1', now() + interval '1 hour'), ('t', 'k', '2', now())")
     wait_until(lambda: os.path.exists(out) and payloads(out, "k") == [2], 20, "the one behind it")
     wait_until(lambda: rows(box, "delayed") == 1, 20, "it is put aside")
-    home = segment_of(box, "delayed")
+    home = home_of(box, "delayed")
     go_round(box, node, keep=[home])
     assert payloads(out, "k") == [2] and status(sluice, box)["total"] == 1
     query(box, "UPDATE outbox SET available_at = now() WHERE delayed")
@@ -251,7 +246,7 @@ def test_a_transaction_that_stays_open(sluice, box, out, end):
     cur.execute("INSERT INTO outbox (topic, entity_key, payload) SELECT 'orders', 'late:' || i, '1' FROM"
                 " generate_series(1, 64) i RETURNING id")
     late = [id for (id,) in cur.fetchall()]
-    home = late[0] // SEGMENT % 4
+    home = segment_of(late[0])
     for _ in range(5):
         messages.update(commit(box, 100))
         all_done(box)
@@ -291,7 +286,7 @@ def test_one_that_commits_while_its_segment_is_about_to_be_emptied(sluice, box, 
         cur.execute("INSERT INTO outbox (topic, payload) VALUES ('late', '1') RETURNING id")
         late.append(cur.fetchone()[0])
         next_segment(box)
-        wait_until(lambda: waited_for(f"outbox_s{late[-1] // SEGMENT % 4}"), 30, "its segment is to be emptied", every=0)
+        wait_until(lambda: waited_for(f"outbox_s{segment_of(late[-1])}"), 30, "its segment is to be emptied", every=0)
         conn.commit()
         conn.close()
         wait_until(lambda: late[-1] in sent(out), 20, "the late one")

@@ -76,10 +76,10 @@ def query(url, sql, *args):
         conn.close()
 
 
-# How much of a PostgreSQL table waits. Of layout rotated, what is below the position of its lane is done, and stays
-# until its segment is emptied.
-WAITING = ("SELECT count(*) FROM {t} o LEFT JOIN {t}_positions p ON p.lane = o.lane"
-           " WHERE o.held OR p.floor IS NULL OR o.id >= p.floor")
+# What waits in a PostgreSQL table {t}, as o, and how much that is. Of layout rotated, what is below the position of its
+# lane is done, and stays until its segment is emptied.
+WAITS = "FROM {t} o LEFT JOIN {t}_positions p ON p.lane = o.lane WHERE (o.held OR p.floor IS NULL OR o.id >= p.floor)"
+WAITING = "SELECT count(*) " + WAITS
 
 
 def waiting(url, table="outbox"):

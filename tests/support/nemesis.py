@@ -26,6 +26,7 @@ import record as rec
 from checker import dead_letters, message, read_sink
 from harness import PATIENCE, WAITING, connect, query, waiting
 from history import SECOND, Fault, Heal, History, left_behind
+from segments import audit, next_segment, truncations
 
 # flags are for all nodes; by_slot, if given, are one list of flags for each place of a node; init are flags for the
 # tables.
@@ -63,7 +64,6 @@ BACKLOG = 900  # messages that wait, if producers are fast enough
 LATER = 3.0  # seconds, at most
 RATE_MAX = 350  # messages a second, of all producers
 DEATHS_MAX = 5  # nodes that end by themselves, before the run is given up
-SEGMENT = 131072  # ids, of layout rotated
 TURN = 2.0  # seconds that new messages go to a segment, on average
 DONE = ("kills", "pauses", "restarts", "leaves", "truncations")
 MOMENTS = [(), (), (rec.TAKEN,), (rec.SEND,), (rec.RESULT,)]  # of a turn, to kill in
@@ -220,39 +220,23 @@ class Watch(threading.Thread):
 # -- Segments ------------------------------------------------------------------------------------
 
 class Turns(threading.Thread):
-    """Sends producers on to the next segment of a table of layout rotated, again and again, as a hundred thousand
-    messages would: ids go forward, which is always legal. What is emptied meanwhile says so itself: (segment, rows)."""
-
-    AUDIT = """
-CREATE TABLE truncations (segment text NOT NULL, messages bigint NOT NULL);
-CREATE FUNCTION note_truncation() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    EXECUTE format('INSERT INTO truncations SELECT %L, count(*) FROM %I', TG_TABLE_NAME, TG_TABLE_NAME);
-    RETURN NULL;
-END $$;
-"""
+    """Sends producers on to the next segment of a table of layout rotated, again and again."""
 
     def __init__(self, run):
         super().__init__(daemon=True)
         self.run_ = run
         self.random = random.Random(f"{run.seed}/turns")
         self.stop = threading.Event()
-        query(run.url, self.AUDIT + "".join(f"CREATE TRIGGER note BEFORE TRUNCATE ON outbox_s{i}"
-                                            " EXECUTE FUNCTION note_truncation();" for i in range(4)))
+        audit(run.url)
 
     def run(self):
         while not self.stop.wait(self.random.uniform(0.5, 1.5) * TURN):
             try:
-                query(self.run_.url, "SELECT setval('outbox_ids', nextval('outbox_ids') + ?)", SEGMENT)
+                next_segment(self.run_.url)
                 self.run_.done["turns"] += 1
-                self.run_.done["truncations"] = self.look(self.run_.url)[0]
+                self.run_.done["truncations"] = truncations(self.run_.url)[0]
             except psycopg2.Error:  # it is away
                 pass
-
-    @staticmethod
-    def look(url):
-        """Truncations that took messages with them, and how many those were."""
-        return query(url, "SELECT count(*), coalesce(sum(messages), 0)::bigint FROM truncations WHERE messages > 0")[0]
 
 
 # -- Nodes ---------------------------------------------------------------------------------------
@@ -618,7 +602,7 @@ class Run:
     def _judge_segments(self, figures, least):
         """Some were emptied, with delivered messages in them, or it proves nothing."""
         figures["turns"] = self.done["turns"]
-        figures["truncations"], figures["truncated"] = Turns.look(self.url)
+        figures["truncations"], figures["truncated"] = truncations(self.url)
         if figures["truncations"] < (n := least.get("truncations", 1)):
             self.wrong.append(f"least: {figures['truncations']} truncations of segments with messages in them, there"
                               f" should be {n}")
