@@ -42,9 +42,9 @@ def _lanes(assign, by_slot=None):
 STATIC = [["--static-lanes", "0-31"], ["--static-lanes", "0-31"], ["--static-lanes", "32-63"],
           ["--static-lanes", "32-63"]]
 # What was delivered stays only if it was read in one piece, which a worker with a good part of the lanes does: so there
-# are fewer of them. Two of one node, when another is away.
+# are fewer of them.
 ROTATED = Combination("lanes/ring/rotated", ["--strategy", "lanes", "--assign", "ring"],
-                      [["--workers", "1"], ["--workers", "1"], ["--workers", "2"]], init=("--layout", "rotated"))
+                      [["--workers", "1"]] * 3 + [["--workers", "2"]], init=("--layout", "rotated"))
 COMBINATIONS = {c.name: c for c in (
     Combination("advisory", ["--strategy", "advisory"], session_held=True),
     Combination("guard", ["--strategy", "guard"]),
