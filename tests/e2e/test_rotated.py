@@ -365,8 +365,7 @@ def test_what_a_former_owner_says_is_done(sluice, box, tmp_path, recorded):
     assert sorted(sent(theirs)) == sorted(messages.keys() - set(sent(mine)[:BATCH]))
 
 
-@pytest.mark.parametrize("layout", ["sluice", pytest.param("rotated", marks=pytest.mark.xfail(
-    strict=True, reason="a node keeps its floors in memory, however the server has changed"))])
+@pytest.mark.parametrize("layout", ["sluice", "rotated"])
 def test_ids_that_are_given_again(sluice, own_pg, out, layout):
     """A standby that was behind takes over: ids that the node has seen go to other messages now, and those arrive, too."""
     name = own_pg.new_database().rpartition("/")[2]
