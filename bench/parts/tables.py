@@ -43,8 +43,10 @@ class PostgresTable:
         self.server.sql("CHECKPOINT")
 
     def left(self):
-        """Messages in the table, dead letters."""
-        counts = self.server.sql("SELECT (SELECT count(*) FROM outbox), (SELECT count(*) FROM outbox_dead)")
+        """Messages that wait, dead letters. What is done and stays (layout rotated) does not wait."""
+        counts = self.server.sql("SELECT count(*), (SELECT count(*) FROM outbox_dead) FROM outbox o"
+                                 " LEFT JOIN outbox_positions p ON p.lane = o.lane"
+                                 " WHERE o.held OR p.floor IS NULL OR o.id >= p.floor")
         return tuple(map(int, counts.split("|")))
 
     def settings(self):

@@ -1,4 +1,5 @@
-"""Sluice itself, on the same server: `lanes` with order; without, the faster of that and `skip-locked` in a transaction.
+"""Sluice itself, on the same server: `lanes` with order, on a table of the ordinary layout and on a rotated one; without order, the
+fastest of those and `skip-locked` in a transaction.
 Into null:, which keeps no record, so that the counts of the log are checked there; one more configuration goes into a
 file, whose lines are checked as the records of the others are."""
 import array
@@ -17,10 +18,11 @@ WAY = {way.name: way for way in WAYS}
 OF_MODE = {"ordered": "lanes", "unordered": "skip-locked-transaction"}
 
 
-def config(way, workers, batch, file=False):
+def config(way, workers, batch, file=False, layout="sluice"):
     plural = "s" if workers > 1 else ""
-    return Config(f"{way}, {workers} worker{plural}, batch {batch:,}, {'file:' if file else 'null:'}",
-                  {"way": way, "workers": workers, "batch": batch, "file": file}, ROWS)
+    rotated = ", rotated" if layout == "rotated" else ""
+    return Config(f"{way}{rotated}, {workers} worker{plural}, batch {batch:,}, {'file:' if file else 'null:'}",
+                  {"way": way, "workers": workers, "batch": batch, "file": file, "layout": layout}, ROWS)
 
 
 class Table(PostgresTable):
@@ -53,14 +55,17 @@ class Sluice(Peer):
     def configs(self, mode):
         """The one into a file is for the check, and for comparison."""
         way = OF_MODE[mode]
-        more = config("lanes", 2, 5000 if mode == "ordered" else 500)
-        return [config(way, 1, 500), config(way, 2, 500), more, config(way, 2, 500, file=True)]
+        own = [config(way, 1, 500), config(way, 2, 500), config(way, 2, 500, file=True)]
+        own += [config("lanes", 2, batch, layout="rotated") for batch in (500, 5000)]
+        if mode == "unordered":
+            return own + [config("lanes", 2, 500)]
+        return own + [config("lanes", 2, 500, file=True, layout="rotated")]
 
     def install(self):
         pass  # it is built by make
 
     def enqueue(self, server, url, load, config):
-        run_command([self.program, "init", "--db", url])
+        run_command([self.program, "init", "--db", url, "--layout", config.settings["layout"]])
         self.table = Table(server, url)
         self.table.add(load.rows, key=f"'order:' || g % {load.keys}")
 

@@ -153,13 +153,18 @@ static sl_rc run_loop(sl_ceiling *c, sl_ceiling_fn drain, sl_ceiling_got *out, s
 
 /* ---- Which loop ---- */
 
-static sl_ceiling_fn loop_of(const char *dialect, const char *strategy, const char **name)
+static sl_ceiling_fn loop_of(const sl_ceiling *c, const char *strategy, const char **name)
 {
+    const char *dialect = c->dialect;
     *name = "skip-locked";
 #ifdef SL_BENCH_POSTGRES
     if (!strcmp(dialect, "postgres")) {
         if (!strcmp(strategy, "skip-locked"))
             return sl_ceiling_skip;
+        if (c->names->rotated) {
+            *name = "rotated";
+            return sl_ceiling_rotated;
+        }
         *name = !strcmp(strategy, "advisory") ? "advisory" : "lanes";
         return !strcmp(strategy, "advisory") ? sl_ceiling_advisory : sl_ceiling_lanes;
     }
@@ -175,7 +180,7 @@ static sl_ceiling_fn loop_of(const char *dialect, const char *strategy, const ch
 sl_rc sl_ceiling_run(sl_ceiling *c, const char *strategy, sl_ceiling_got *out, sl_err *err)
 {
     *out = (sl_ceiling_got){ 0 };
-    sl_ceiling_fn loop = loop_of(c->dialect, strategy, &out->loop);
+    sl_ceiling_fn loop = loop_of(c, strategy, &out->loop);
     if (!loop)
         return sl_fail(err, SL_OPERATOR, "no bare loop is known for %s", c->dialect);
     if (!strcmp(out->loop, "advisory") || !strcmp(c->dialect, "sqlite"))

@@ -34,6 +34,7 @@ typedef int64_t (*sl_ceiling_fn)(const sl_ceiling *c, int connection);
 
 int64_t sl_ceiling_skip(const sl_ceiling *c, int connection);
 int64_t sl_ceiling_lanes(const sl_ceiling *c, int connection);
+int64_t sl_ceiling_rotated(const sl_ceiling *c, int connection);
 int64_t sl_ceiling_advisory(const sl_ceiling *c, int connection);
 int64_t sl_ceiling_sqlite(const sl_ceiling *c, int connection);
 /* What `connections` sleepers reach that take so long for each message. */

@@ -50,7 +50,8 @@ static sl_rc measure(sl_bench *b, const way *w, int64_t workers, sl_err *err)
     sl_bench_row rows[ROUNDS_MAX];
     sl_rc rc = SL_OK;
     for (int64_t i = 0; rc == SL_OK && i < rounds; i++) {
-        rows[i] = sl_bench_row_of("%s%s%s, %lld worker%s", w->strategy, w->hold ? " by " : "",
+        rows[i] = sl_bench_row_of("%s%s%s%s, %lld worker%s", w->strategy,
+                                  b->box.names.rotated ? ", rotated" : "", w->hold ? " by " : "",
                                   w->hold ? w->hold : "", (long long)workers,
                                   workers == 1 ? "" : "s");
         b->say(b->ctx, rows[i].name);
@@ -66,6 +67,8 @@ static sl_rc measure(sl_bench *b, const way *w, int64_t workers, sl_err *err)
 static bool is_wanted(const sl_bench *b, const way *w)
 {
     const char *hold = b->settings->hold == SL_HOLD_LEASE ? "lease" : "transaction";
+    if (b->box.names.rotated && strcmp(w->strategy, "lanes") != 0)
+        return false; /* the others cannot share it */
     if (sl_settings_given(b->settings, "strategy") &&
         strcmp(w->strategy, b->settings->strategy) != 0)
         return false;

@@ -41,11 +41,13 @@ typedef struct lanes_claim {
     int64_t *firsts;                           /* of each, what was read first */
     int64_t last;                              /* of all, what was read last */
     sl_stretch stretch;
-    bool stretched; /* this turn's messages came as a stretch, and are settled as one */
+    bool together;  /* this turn's messages came in one piece of the table */
+    bool held;      /* and some that were held before, by their keys and times */
+    bool stretched; /* they are settled as a stretch */
     bool beyond;    /* there is more behind it, or that was not asked */
     bool large;     /* it met one that is too large for a stretch */
     sl_marks marks;
-    int64_t mark; /* 0, or all that this turn's lanes have below it is in the batch */
+    bool mark; /* what this turn has taken may be marked, if all of it is sent */
     sl_writers writers;
     size_t cap;
 } lanes_claim;
@@ -105,7 +107,7 @@ static void begin_turn(lanes_claim *c, int64_t max)
     sl_lanes_pick(c->conf.lanes, (size_t)c->conf.workers, &c->uses);
     c->using = true;
     c->forgot = false;
-    c->mark = 0;
+    c->mark = false;
     make_room(c);
     if (c->uses.count)
         qsort(c->uses.v, c->uses.count, sizeof *c->uses.v, by_lane);
@@ -356,7 +358,8 @@ static sl_rc read_once(lanes_claim *c, sl_batch *b, int64_t max, bool together, 
     if (due)
         c->due_ns = held > 0 ? 0 : now_ns + due_pause_ns(c);
     c->busy = came > 0;
-    c->stretched = together && held == 0; /* else their ids stretch the range */
+    c->together = together;
+    c->held = held > 0;
     if (together)
         note_stretch(c, max, came);
     sl_stretch_note(&c->stretch, max, came, c->last);
@@ -392,13 +395,12 @@ static const sl_ordered_how *how_of(const lanes_claim *c, sl_fencing *f)
 {
     f->in[0] = sl_ints(c->lanes, c->uses.count);
     f->in[1] = sl_ints(c->epochs, c->uses.count);
+    f->in[2] = sl_ints(c->floors, c->uses.count);
     f->fence = (sl_call){ .stmt = sl_db_stmt(c->db, "lanes/fence"), .in = f->in };
     f->how = (sl_ordered_how){
         .mark = c->mark ? "done/write" : NULL,
-        .mark_in = f->in,
-        .floor = c->mark,
         .sent = c->stretched ? "lanes/sent_stretch" : "lanes/sent",
-        .claims = c->stretched ? f->in : NULL,
+        .claims = c->stretched || c->mark ? f->in : NULL,
         .keep = c->conf.keep ? "lanes/keep" : NULL,
         .fence = &f->fence,
         .fenced = (int64_t)c->uses.count,
@@ -477,13 +479,11 @@ static void put_back_quiet(lanes_claim *c, const sl_batch *b)
     c->uses.count = kept;
 }
 
-/* Read in one piece, nothing of it waits, and nobody can come late. */
-static int64_t mark_of(const lanes_claim *c, const sl_batch *b)
+/* All that its lanes have up to the last of it was read, nothing of that waits, and nobody can come late. */
+static bool may_mark(const lanes_claim *c, const sl_batch *b)
 {
-    if (!c->marks.able || !c->stretched || b->count == 0 || sl_ordered_found(&c->found))
-        return 0;
-    int64_t last = b->msgs[b->count - 1].id;
-    return last <= c->marks.final ? last + 1 : 0;
+    return c->marks.able && b->count > 0 && !c->held && !sl_ordered_found(&c->found) &&
+           b->msgs[b->count - 1].id <= c->marks.final;
 }
 
 static sl_rc lanes_take(sl_claim *base, sl_batch *b, int64_t max, sl_err *err)
@@ -500,8 +500,9 @@ static sl_rc lanes_take(sl_claim *base, sl_batch *b, int64_t max, sl_err *err)
     sl_rc rc = sift(c, b, max, err);
     stamp_epochs(c, b);
     sl_batch_sort(b);
-    c->mark = mark_of(c, b);
-    c->stretched = c->stretched && b->count > 0 &&
+    c->mark = may_mark(c, b);
+    /* Ids of held ones would stretch the range. */
+    c->stretched = c->together && !c->held && b->count > 0 &&
                    sl_stretch_dense(b->msgs[0].id, b->msgs[b->count - 1].id, b->count);
     if (rc == SL_OK && b->count > 0)
         put_back_quiet(c, b);
@@ -532,11 +533,11 @@ static sl_rc lanes_hold(sl_claim *base, const sl_batch *b, sl_err *err)
                    "the node's lease could not be renewed in time: its lanes may be another's");
 }
 
-/* Of each lane, all below the first message that stays has gone, or all that was taken. */
-static void propose_floors(lanes_claim *c, const sl_batch *b)
+/* Of each lane, all below the first message that stays has gone, or all that was taken. Returns that for each; 0:
+ * nothing was taken. */
+static const int64_t *find_lows(lanes_claim *c, const sl_batch *b)
 {
-    int64_t *lows = c->firsts; /* 0: nothing was taken */
-    bool stayed = false;
+    int64_t *lows = c->firsts;
     for (size_t i = 0; i < c->uses.count; i++) {
         c->uses.v[i].hungry = false;
         lows[i] = 0;
@@ -547,28 +548,48 @@ static void propose_floors(lanes_claim *c, const sl_batch *b)
         if (m->held)
             continue; /* it is found by its key */
         bool gone = m->verdict == SL_SENT || m->verdict == SL_DEAD;
-        stayed |= !gone;
         if (!gone)
             lows[at] = m->id;
         else if (lows[at] == 0)
             lows[at] = m->id + 1;
         c->uses.v[at].hungry |= --c->quotas[at] == 0;
     }
-    for (size_t i = 0; i < c->uses.count; i++) {
-        if (lows[i] && c->marks.able)
-            sl_marks_raise(&c->marks, &c->uses.v[i].floor,
-                           c->mark && !stayed ? c->mark : lows[i]);
-        else if (lows[i])
+    return lows;
+}
+
+static void propose_floors(lanes_claim *c, const int64_t *lows)
+{
+    for (size_t i = 0; i < c->uses.count; i++)
+        if (lows[i])
             sl_floor_propose(&c->uses.v[i].floor, sl_lanes_tickets(c->conf.lanes), lows[i]);
+}
+
+/* What a mark will say of each lane, once it is written. A piece of the table has shown more than the lane's own
+ * messages. */
+static void plan_marks(lanes_claim *c, const sl_batch *b)
+{
+    c->mark = c->mark && sl_batch_count_of(b, SL_SENT) == b->count;
+    memset(c->floors, 0, c->uses.count * sizeof *c->floors);
+    for (size_t i = 0; c->mark && i < b->count; i++) {
+        size_t at = (size_t)(use_of(c, b->msgs[i].lane) - c->uses.v);
+        c->floors[at] = b->msgs[c->together ? b->count - 1 : i].id + 1;
     }
+}
+
+static void raise_settled(lanes_claim *c, const int64_t *lows)
+{
+    for (size_t i = 0; i < c->uses.count; i++)
+        sl_marks_raise(&c->marks, &c->uses.v[i].floor, c->mark ? c->floors[i] : lows[i]);
 }
 
 static sl_rc lanes_settle(sl_claim *base, sl_batch *b, size_t *lost, sl_err *err)
 {
     lanes_claim *c = lanes_of(base);
+    if (c->marks.able)
+        plan_marks(c, b);
     sl_rc rc = settle(c, lost, err);
     if (rc == SL_OK)
-        propose_floors(c, b);
+        (c->marks.able ? raise_settled : propose_floors)(c, find_lows(c, b));
     if (rc == SL_OK || !c->conf.exact) /* else the lanes stay ours until it is settled */
         end_turn(c);
     return rc;
@@ -604,7 +625,7 @@ static sl_rc rehearse_marks(sl_db *db, sl_err *err)
     int64_t none;
     sl_val no = sl_ints(&none, 0);
     sl_val take_in[] = { no, sl_int(0), sl_int(0), sl_int(0), sl_int(0) };
-    sl_val write_in[] = { no, no, sl_int(0) };
+    sl_val write_in[] = { no, no, no };
     sl_call calls[] = {
         { .stmt = sl_db_stmt(db, "floor/given") },
         { .stmt = sl_db_stmt(db, "done/take"), .in = take_in, .row = sl_ordered_row },

@@ -341,8 +341,7 @@ static sl_rc write_sent(sl_db *db, const sl_groups *g, const sl_ordered_how *how
 static sl_rc write_mark(sl_db *db, const sl_ordered_how *how, bool *written, sl_err *err)
 {
     int64_t rows = 0;
-    sl_val in[] = { how->mark_in[0], how->mark_in[1], sl_int(how->floor) };
-    sl_rc rc = sl_db_run1(db, how->mark, in, NULL, NULL, &rows, err);
+    sl_rc rc = sl_db_run1(db, how->mark, how->claims, NULL, NULL, &rows, err);
     *written = rc == SL_OK && rows == 1;
     return rc;
 }

@@ -66,12 +66,10 @@ sl_rc sl_ordered_delayed_row(void *ordered, const sl_val *cols, sl_err *err);
 
 typedef struct sl_ordered_how {
     bool in_transaction; /* one is open that only this worker can end: it is the fence */
-    const char *mark;      /* NULL, or statement: says of all below `floor` that it is done */
-    const sl_val *mark_in; /* in these lanes, by these epochs */
-    int64_t floor;
+    const char *mark; /* NULL, or statement: says of all below its floor in each lane that it is done, by `claims` */
     const char
         *sent; /* statement: deletes by id and epoch, for what has nothing else to write */
-    const sl_val *claims; /* NULL, or what it takes instead of each message's: lanes, epochs */
+    const sl_val *claims; /* NULL, or what it takes instead of each message's: lanes, epochs; floors */
     const char *keep;     /* NULL, or statement: copies by the same what is to be kept */
     const sl_call *fence; /* locks the claims, and returns those that are still ours */
     int64_t fenced;       /* so many should be */
@@ -82,7 +80,7 @@ typedef struct sl_ordered_how {
 
 /* The same, with room for what it points to. */
 typedef struct sl_fencing {
-    sl_val in[2];
+    sl_val in[3];
     sl_call fence;
     sl_ordered_how how;
 } sl_fencing;

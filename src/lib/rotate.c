@@ -6,7 +6,9 @@
 #define EVERY_NS (SL_SEC)
 /* A position that was drawn before the last fold and committed after it is found then. */
 #define FULL_EVERY_NS (60 * SL_SEC)
-enum { SEGMENTS_MAX = 16 };
+enum { SEGMENTS_MAX = 16, SWEEP = 5000 };
+/* What done/clear says. */
+enum { CLEARED = 1, HELD = 2 };
 enum { IS_NOT = -1 }; /* instead of a number of segments */
 
 typedef struct segments {
@@ -44,18 +46,34 @@ static sl_rc fold(sl_db *db, sl_rotate *r, sl_err *err)
     return sl_db_run1(db, "done/fold", &low, read_int, &r->low, NULL, err);
 }
 
+static sl_rc sweep(sl_db *db, int64_t segment, sl_stop *stop, sl_err *err)
+{
+    sl_rc rc = SL_OK;
+    int64_t began_ns;
+    int64_t swept;
+    sl_val in[] = { sl_int(segment), sl_int(SWEEP) };
+    do {
+        swept = 0;
+        began_ns = sl_now_ns();
+        rc = sl_db_run1(db, "done/sweep", in, read_int, &swept, NULL, err);
+    } while (rc == SL_OK && swept == SWEEP && !sl_janitor_yield(stop, began_ns));
+    return rc;
+}
+
 /* Producers write to the current one, and would have to wait a moment: only while nothing happens. */
-static sl_rc clear(sl_db *db, const sl_rotate *r, int64_t *cleared, sl_err *err)
+static sl_rc clear(sl_db *db, const sl_rotate *r, sl_stop *stop, int64_t *cleared, sl_err *err)
 {
     segments s = { 0 };
     sl_rc rc = sl_db_run1(db, "done/segments", NULL, read_segment, &s, NULL, err);
     for (size_t i = 0; rc == SL_OK && i < s.count; i++) {
-        int64_t done = 0;
+        int64_t state = 0;
         sl_val in = sl_int(s.oids[i]);
         if (s.current[i] && !r->idle)
             continue;
-        rc = sl_db_run1(db, "done/clear", &in, read_int, &done, NULL, err);
-        *cleared += done;
+        rc = sl_db_run1(db, "done/clear", &in, read_int, &state, NULL, err);
+        *cleared += state == CLEARED;
+        if (rc == SL_OK && state == HELD && !s.current[i])
+            rc = sweep(db, s.oids[i], stop, err);
     }
     return rc;
 }
@@ -75,7 +93,6 @@ static sl_rc run(void *ctx, sl_db *db, const sl_settings *s, sl_stop *stop, int6
                  sl_err *err)
 {
     (void)s;
-    (void)stop;
     sl_rotate *r = ctx;
     bool rotated = false;
     sl_rc rc = look(db, &rotated, err);
@@ -84,7 +101,7 @@ static sl_rc run(void *ctx, sl_db *db, const sl_settings *s, sl_stop *stop, int6
     if (rc != SL_OK || !rotated)
         return rc;
     rc = fold(db, r, err);
-    return rc == SL_OK ? clear(db, r, rows, err) : rc;
+    return rc == SL_OK ? clear(db, r, stop, rows, err) : rc;
 }
 
 /* Once more after the last message, since only then the current segment can go, and as long as segments do. */

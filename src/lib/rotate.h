@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The chore of a table of layout `rotated`: what nodes have written of their positions is folded into one row, and
- * segments in which nothing is left to do are emptied. In place of a vacuum: there is nothing to vacuum.
+ * segments in which nothing is left to do are emptied; where something is held, what is done around it is deleted. In
+ * place of a vacuum: there is nothing to vacuum.
  */
 #ifndef SL_LIB_ROTATE_H
 #define SL_LIB_ROTATE_H

@@ -531,5 +531,5 @@ def test_least_privilege(sluice, server, out):
     assert check(messages, read_sink(out), least=500).duplicates == 0
 
     query(url, f"REVOKE TRUNCATE ON outbox_s1 FROM {role}")
-    assert doctor(sluice, relay)["grants"]["do"] == f'GRANT TRUNCATE ON "outbox_s1" TO "{role}"'
+    assert doctor(sluice, relay)["grants"]["do"] == f'GRANT TRUNCATE ON outbox_s1 TO "{role}"'
     server.drop_database(url)

@@ -33,9 +33,10 @@ static void fill_tables(void)
 
 static void make_tables(bool worn)
 {
-    static const char *const names[] = { "", "_keys", "_claims", "_lanes" };
+    static const char *const names[] = { "",    "_keys", "_claims", "_lanes",
+                                         "_s0", "_s1",   "_s2",     "_s3" };
     testdb_init(&t, "postgres", NULL);
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = testdb_rotated; i < (testdb_rotated ? 8 : 4); i++) {
         char sql[128];
         snprintf(sql, sizeof sql, "ALTER TABLE sluice_outbox%s SET (autovacuum_enabled = off)",
                  names[i]);
@@ -56,6 +57,7 @@ static int teardown(void **state)
     worker_close(&w);
     lane_node_fini(&node);
     testdb_drop(&t);
+    testdb_rotated = false;
     return 0;
 }
 
@@ -131,6 +133,28 @@ static void lanes_by_lane_and_floor(void **state)
     looks_up("lanes/delayed", "'{1,2,3}', 512", BY_DELAY);
 }
 
+/* The same where rows stay: in each segment. */
+static void segments_by_lane_and_floor(void **state)
+{
+    testdb_rotated = true;
+    begin("lanes", *state != NULL);
+    looks_up("done/take", "'{1,2,3}', 1, 8000, 500, 16000",
+             "outbox_ix_s3 on outbox_s3 m_4\n");
+    looks_up("done/take", "'{1,2,3}', 1, 8000, 500, 16000",
+             "Index Cond: ((id >= $2) AND (id < $3))");
+    looks_up("done/write", "'{1,2,3}', '{1,1,1}', '{9,9,9}'",
+             "Index Cond: (lane = ANY ($1))");
+    looks_up("lanes/take", "'{1,2,3}', '{0,0,0}', '{100,100,100}', 300, 8388608", BY_LANE);
+    looks_up("lanes/sent", "'{1,2,3}', '{1,1,1}', '{1,2,3}'", BY_ID);
+    looks_up("lanes/sent_stretch", "'{1,2,3}', '{1,1,1}', '{1,2,3}'",
+             "Index Cond: ((id >= ($1)[1]) AND (id <= ");
+    looks_up("lanes/beyond", "8000", "Index Cond: (id >= $1)");
+    looks_up("lanes/due", "'{1,2,3}', 16, 32", "Index Cond: (entity_key = ");
+    looks_up("lanes/delayed", "'{1,2,3}', 512", "Index Cond: (available_at <= ");
+    looks_up("ordered/sent", "'{1,2,3}'", BY_ID);
+    looks_up("ordered/hold", "'{1,2,3}'", BY_ID);
+}
+
 static void keys_by_id_and_name(void **state)
 {
     begin("guard", *state != NULL);
@@ -180,6 +204,7 @@ int main(void)
     }
     const struct CMUnitTest tests[] = {
         TEST(lanes_by_lane_and_floor),
+        TEST(segments_by_lane_and_floor),
         TEST(keys_by_id_and_name),
         TEST(what_waits_by_id_and_key),
     };

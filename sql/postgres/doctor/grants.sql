@@ -18,10 +18,6 @@ WITH needed (privilege, object, only_for) AS (
            ('select', 'sluice_outbox_positions', ''),
            ('select', 'sluice_outbox_done', 'rotated'), ('insert', 'sluice_outbox_done', 'rotated'),
            ('delete', 'sluice_outbox_done', 'rotated'),
-           ('select', 'sluice_outbox_s0', 'rotated'), ('truncate', 'sluice_outbox_s0', 'rotated'),
-           ('select', 'sluice_outbox_s1', 'rotated'), ('truncate', 'sluice_outbox_s1', 'rotated'),
-           ('select', 'sluice_outbox_s2', 'rotated'), ('truncate', 'sluice_outbox_s2', 'rotated'),
-           ('select', 'sluice_outbox_s3', 'rotated'), ('truncate', 'sluice_outbox_s3', 'rotated'),
            ('select', 'sluice_outbox_lanes', ''), ('update', 'sluice_outbox_lanes', ''),
            ('select', 'sluice_outbox_idempotency', ''), ('update', 'sluice_outbox_idempotency', ''),
            ('delete', 'sluice_outbox_idempotency', ''), ('insert', 'sluice_outbox', 'at-most-once'),
@@ -47,6 +43,12 @@ SELECT current_user::text, upper('usage'), 'SEQUENCE ' || 'sluice_outbox_epoch',
        has_sequence_privilege(to_regclass('sluice_outbox_epoch'), 'usage')
  WHERE to_regclass('sluice_outbox_epoch') IS NOT NULL
 UNION ALL
+-- Layout rotated: where ids come from, and what is emptied as a whole.
 SELECT current_user::text, upper('select'), 'SEQUENCE ' || 'sluice_outbox_ids',
        has_sequence_privilege(to_regclass('sluice_outbox_ids'), 'select')
- WHERE to_regclass('sluice_outbox_ids') IS NOT NULL AND to_regclass('sluice_outbox_s0') IS NOT NULL;
+ WHERE to_regclass('sluice_outbox_ids') IS NOT NULL
+UNION ALL
+(SELECT current_user::text, upper(p.privilege), i.inhrelid::regclass::text, has_table_privilege(i.inhrelid, p.privilege)
+   FROM pg_inherits i, (VALUES ('select'), ('delete'), ('truncate')) p (privilege)
+  WHERE i.inhparent = to_regclass('sluice_outbox') AND to_regclass('sluice_outbox_ids') IS NOT NULL
+  ORDER BY 3, 2);

@@ -2,9 +2,9 @@
 -- in:  low int8
 -- out: seq int8
 WITH old AS (
-    DELETE FROM sluice_outbox_done d WHERE d.seq >= $1 RETURNING d.lanes, d.floor, d.floors
+    DELETE FROM sluice_outbox_done d WHERE d.seq >= $1 RETURNING d.lanes, d.floors
 ), best AS (
-    SELECT u.lane, max(coalesce(u.floor, o.floor)) AS floor
+    SELECT u.lane, max(u.floor) AS floor
       FROM old o
      CROSS JOIN LATERAL unnest(o.lanes, o.floors) AS u (lane, floor)
      GROUP BY u.lane
