@@ -220,6 +220,16 @@ def test_scheduled_messages(sluice, box, out):
     wait_until(lambda: not full(box), 20, "their segment is empty")
 
 
+def test_a_scheduled_message_without_a_key(sluice, box, out):
+    """It alone keeps its segment: no key leads to it."""
+    node = sluice.start(*flags(out), db=box)
+    query(box, "INSERT INTO outbox (topic, payload, available_at) VALUES ('t', '1', now() + interval '1 hour')")
+    wait_until(lambda: rows(box, "held") == 1, 20, "it is put aside")
+    go_round(box, node, keep=[home_of(box, "held")])
+    query(box, "UPDATE outbox SET available_at = now() WHERE held")
+    wait_until(lambda: payloads(out, None) == [1], 20, "its time has come")
+
+
 def test_unordered_delay(sluice, box, out):
     node = sluice.start(*flags(out, "--unordered-delay"), db=box)
     query(box, "INSERT INTO outbox (topic, entity_key, payload, available_at) VALUES"
