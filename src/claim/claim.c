@@ -57,5 +57,7 @@ sl_rc sl_claim_open(sl_claim **out, const sl_claim_ops *strategy, sl_db *db,
         rc = sl_db_run1(db, "done/layout", NULL, read_bool, &own.rotated, NULL, err);
     if (rc == SL_OK && own.rotated)
         rc = check_rotated(strategy, db, conf, err);
+    if (rc == SL_OK && own.rotated && own.lanes && own.again)
+        sl_lanes_doubt(own.lanes);
     return rc == SL_OK ? strategy->open(out, db, &own, err) : rc;
 }

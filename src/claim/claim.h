@@ -50,6 +50,7 @@ typedef struct sl_claim_conf {
     bool exact;      /* what was sent must be settled before anyone else has it */
     bool consumes;   /* some of it is delivered at most once */
     bool rotated;    /* the table's rows stay, and are marked as done: claim/marks.h */
+    bool again;      /* by a worker that had a connection before */
     bool delays;     /* a key does not wait for a scheduled message that was never tried */
     sl_lanes *lanes; /* what the node owns, and until when it is trusted; or NULL */
     int64_t workers; /* that share them */

@@ -39,6 +39,7 @@ typedef struct worker {
     char *name; /* "node/3" */
     sl_counts counts;
     unsigned failures; /* in a row */
+    bool opened;       /* a session, of whatever end */
 } worker;
 
 struct sl_crew {
@@ -127,6 +128,8 @@ static sl_rc session_open(session *s, worker *w, int wake_fd, sl_err *err)
     sl_batch_init(&s->relay.batch);
     sl_conf_claim(&conf, set, w->name);
     conf.lanes = crew->member ? sl_member_lanes(crew->member) : NULL; /* NULL: a rehearsal */
+    conf.again = w->opened;
+    w->opened = crew->member != NULL;
     const sl_claim_ops *strategy = sl_claim_named(set->strategy);
     assert(strategy); /* sl_settings_check */
     sl_rc rc = sl_conf_open_db(&s->db, set, &crew->names, false, wake_fd, err);

@@ -17,7 +17,8 @@ typedef struct sl_final sl_final; /* may be shared by threads */
 
 sl_final *sl_final_new(void);
 void sl_final_free(sl_final *f);
-/* The server may have been started anew: who is waited for may have another name by now. */
+/* The server may have been started anew, or be another: who is waited for may have another name by now, and ids
+ * may be given again. */
 void sl_final_doubt(sl_final *f);
 /* All ids up to this one, for what is read after this call. */
 int64_t sl_final_upto(const sl_final *f);

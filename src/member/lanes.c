@@ -31,6 +31,7 @@ struct sl_lanes {
     int fd;
     sl_tickets *tickets;
     sl_final *final;
+    bool doubted; /* nothing is picked */
     size_t count;
     size_t owned; /* OWNED or LEAVING */
     size_t turns; /* that run: those of this generation, and of older ones */
@@ -82,6 +83,7 @@ void sl_lanes_void(sl_lanes *l, size_t count)
     l->stale += l->turns;
     l->turns = 0;
     l->owned = 0;
+    l->doubted = false;
     l->next[false] = l->next[true] = 0;
     if (count != l->count)
         l->v = sl_realloc(l->v, (count ? count : 1) * sizeof *l->v);
@@ -160,6 +162,14 @@ size_t sl_lanes_stale(const sl_lanes *l)
     return n;
 }
 
+bool sl_lanes_doubted(const sl_lanes *l)
+{
+    enter(l);
+    bool doubted = l->doubted;
+    leave(l);
+    return doubted;
+}
+
 void sl_lanes_trust(sl_lanes *l, int64_t until_ns)
 {
     l->trusted_ns = until_ns;
@@ -202,7 +212,7 @@ static void use(sl_lanes *l, size_t at, sl_lane_uses *out)
 static void pick_some(sl_lanes *l, bool hungry, size_t room, sl_lane_uses *out)
 {
     size_t first = l->next[hungry];
-    for (size_t i = 0; i < l->count && room > 0; i++) {
+    for (size_t i = 0; i < l->count && room > 0 && !l->doubted; i++) {
         size_t at = (first + i) % l->count;
         const lane *v = &l->v[at];
         if (v->state != OWNED || v->used || v->use.hungry != hungry)
@@ -268,6 +278,14 @@ void sl_lanes_put_early(sl_lanes *l, uint64_t generation, const sl_lane_use *v, 
     leave(l);
     if (left)
         eventfd_write(l->fd, 1);
+}
+
+void sl_lanes_doubt(sl_lanes *l)
+{
+    enter(l);
+    l->doubted = true;
+    leave(l);
+    eventfd_write(l->fd, 1);
 }
 
 void sl_lanes_rest(sl_lanes *l, bool rests)

@@ -47,8 +47,10 @@ void sl_lanes_meet(sl_lanes *l, int64_t peers);
 int64_t sl_lanes_peers(const sl_lanes *l);
 /* Turns that began before the last void and still run: until they end, nothing should be acquired. */
 size_t sl_lanes_stale(const sl_lanes *l);
-/* Becomes readable when the last use of a leaving lane, or a stale turn, ends; sl_lanes_left
- * reads it. */
+/* Is what is known of them in doubt? Then all are to be voided, and acquired anew. */
+bool sl_lanes_doubted(const sl_lanes *l);
+/* Becomes readable when the last use of a leaving lane, or a stale turn, ends, or when they are doubted;
+ * sl_lanes_left reads it. */
 int sl_lanes_fd(const sl_lanes *l);
 
 /* ---- A worker's side ---- */
@@ -75,6 +77,9 @@ void sl_lanes_pick(sl_lanes *l, size_t workers, sl_lane_uses *out);
 void sl_lanes_put(sl_lanes *l, sl_lane_uses *uses);
 /* The turn goes on without these. */
 void sl_lanes_put_early(sl_lanes *l, uint64_t generation, const sl_lane_use *v, size_t n);
+/* A worker has connected anew, perhaps to a server that has forgotten its last moments, and gives out ids again
+ * that were below a floor: nothing is picked until the keeper has voided them. For tables whose floors are kept. */
+void sl_lanes_doubt(sl_lanes *l);
 /* A worker takes no turns for a while, or does again: its part is for the others. */
 void sl_lanes_rest(sl_lanes *l, bool rests);
 bool sl_lanes_current(const sl_lanes *l, uint64_t generation);

@@ -349,9 +349,20 @@ static sl_rc beat(sl_member *m, sl_err *err)
     return rc;
 }
 
+/* What has been done of each is read again when they are acquired again. They stay ours in the database meanwhile. */
+static void void_doubted(sl_member *m)
+{
+    if (!sl_lanes_doubted(m->lanes))
+        return;
+    sl_lanes_void(m->lanes, m->room);
+    m->rest = false;
+    m->tries = 0;
+}
+
 /* One round: whatever is due. */
 static sl_rc tend(sl_member *m, sl_err *err)
 {
+    void_doubted(m);
     sl_rc rc = m->db ? SL_OK : m->conf.open(m->conf.ctx, &m->db, m->stop.fd_now, err);
     if (rc == SL_OK && !m->joined)
         rc = join(m, err);

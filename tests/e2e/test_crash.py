@@ -10,7 +10,7 @@ import pytest
 
 from checker import check, commit, committed, read_sink
 from conftest import claims_ended, end_claims, keys_held
-from harness import PATIENCE, Gate, all_stopped, is_postgres, query, scaled, wait_until
+from harness import PATIENCE, WAITS, Gate, all_stopped, is_postgres, query, scaled, wait_until, waiting
 
 WORKERS = 4
 
@@ -21,12 +21,19 @@ CLAIMS = {
     "advisory": ["--strategy", "advisory"],
     "guard": ["--strategy", "guard"],
     "lanes": ["--strategy", "lanes"],
+    "rotated": ["--strategy", "lanes"],  # where what was delivered may stay
 }
-LASTING = ("lease", "guard", "lanes")
+LASTING = ("lease", "guard", "lanes", "rotated")
 SHORT = f"{max(1, PATIENCE):g}s"  # a lease that is to end by itself, but not while its owner works
 LONG = "10m"
 AT_WORK = "state = 'active' AND wait_event_type IS DISTINCT FROM 'Client'"  # without an event it has the processor
 every_claim = pytest.mark.parametrize("claim", CLAIMS)
+
+
+def init(sluice, url, claim, *more):
+    if claim == "rotated" and not is_postgres(url):
+        pytest.skip("layout rotated is for PostgreSQL only")
+    sluice.run("init", *(["--layout", "rotated"] if claim == "rotated" else []), *more, db=url)
 
 
 def ids(url, condition, *args):
@@ -38,8 +45,14 @@ def leased_to(url, node):
     return ids(url, "worker LIKE ? AND leased_until IS NOT NULL", f"{node}/%")
 
 
+def ids_waiting(url):
+    return [id for (id,) in query(url, f"SELECT o.id {WAITS.format(t='outbox')} ORDER BY o.id")] if is_postgres(url) \
+        else ids(url, "true")
+
+
 def is_empty(url):
-    return query(url, "SELECT count(*) FROM outbox") == [(0,)]
+    """Nothing waits."""
+    return waiting(url) == 0
 
 
 def sessions(url, node, condition="true"):
@@ -199,7 +212,7 @@ def test_killed_at_a_fault_point(sluice, db, recorded, claim, point):
     and then exactly the batch."""
     out = os.path.join(sluice.cwd, "out.jsonl")
     flags = ["--sink", f"file:{out}", "--workers", 1, "--batch", 20, *CLAIMS[claim], "--lease", LONG]
-    sluice.run("init", db=db)
+    init(sluice, db, claim)
     messages = commit(db, 50)
 
     victim = sluice.start("run", *flags, db=db, env={**recorded.env, "SLUICE_FAULT": f"{point}:1"})
@@ -207,7 +220,7 @@ def test_killed_at_a_fault_point(sluice, db, recorded, claim, point):
     batch = recorded.taken(victim)
     assert len(batch) == 20
     assert [d.id for d in read_sink(out)] == ([] if point == "taken" else batch)
-    assert ids(db, "true") == sorted(messages.keys() - set(batch if point == "settled" else []))
+    assert ids_waiting(db) == sorted(messages.keys() - set(batch if point == "settled" else []))
     held = batch if point != "settled" else []
     assert ids(db, "leased_until IS NOT NULL") == (held if claim == "lease" else [])
     assert keys_held(db) == (len(held) if claim == "guard" else 0)
@@ -234,7 +247,7 @@ def test_killed_again_and_again(sluice, db, fault_points, claim):
     each time in order. A start that knows that another has died is careful, and begins with one message."""
     out = os.path.join(sluice.cwd, "out.jsonl")
     flags = ["--sink", f"file:{out}", "--workers", 1, "--batch", 10, *CLAIMS[claim], "--lease", LONG]
-    sluice.run("init", "--lanes", 1, db=db)
+    init(sluice, db, claim, "--lanes", 1)
     commit(db, 10)
     query(db, "UPDATE outbox SET entity_key = 'k'")
     messages = committed(db)
@@ -253,6 +266,26 @@ def test_killed_again_and_again(sluice, db, fault_points, claim):
     assert [d.attempt for d in record] == [1] * 10 + [2 if claim == "lease" else 1] * again + [first] + [others] * 9
 
 
+@pytest.mark.parametrize("point", ["taken", "sent", "settled"])
+def test_killed_when_rows_stay(sluice, pgdb, recorded, point):
+    """The second batch of a table of layout rotated: nothing of it is deleted, and it is done when that was written."""
+    out = os.path.join(sluice.cwd, "out.jsonl")
+    flags = ["--sink", f"file:{out}", "--workers", 1, "--batch", 20, *CLAIMS["rotated"], "--lease", LONG]
+    init(sluice, pgdb, "rotated")
+    messages = commit(pgdb, 100)
+    victim = sluice.start("run", *flags, db=pgdb, env={**recorded.env, "SLUICE_FAULT": f"{point}:2"})
+    victim.wait(status=-9)
+    first, second = sorted(messages)[:20], sorted(messages)[20:40]
+    assert recorded.taken(victim) == first + second
+    assert ids(pgdb, "true") == sorted(messages)[20:], "the second batch stays"
+    assert ids_waiting(pgdb) == sorted(messages)[40 if point == "settled" else 20:]
+    end_claims(pgdb)
+    sluice.run("run", *flags, "--drain", db=pgdb)
+    summary = check(messages, read_sink(out), in_flight=second if point == "sent" else [], least=100)
+    assert summary.duplicates == (20 if point == "sent" else 0)
+    assert is_empty(pgdb)
+
+
 # -- Paused for longer than its lease ------------------------------------------------------------
 
 class TakenOver:
@@ -261,7 +294,7 @@ class TakenOver:
     def __init__(self, sluice, url, recorded, claim, fault=""):
         self.sluice, self.url, self.claim = sluice, url, claim
         self.mine, self.theirs = os.path.join(sluice.cwd, "a.jsonl"), os.path.join(sluice.cwd, "b.jsonl")
-        sluice.run("init", db=url)
+        init(sluice, url, claim)
         self.messages = commit(url, 50)
         self.a = sluice.start("run", *CLAIMS[claim], "--node", "a", "--sink", f"file:{self.mine}", "--workers", 1,
                               "--batch", 20, "--lease", SHORT, db=url, env={**recorded.env, "SLUICE_FAULT": fault})
@@ -313,12 +346,12 @@ def test_stopped_between_take_and_send_in_a_transaction(sluice, pgdb, recorded, 
     stopped_between_take_and_send(sluice, pgdb, recorded, claim)
 
 
-@pytest.mark.parametrize("claim, point", [("lanes", "fenced"), ("guard", "fenced"), ("guard", "locked"), ("advisory", "locked")])
+@pytest.mark.parametrize("claim, point", [("lanes", "fenced"), ("rotated", "fenced"), ("guard", "fenced"), ("guard", "locked"), ("advisory", "locked")])
 def test_stopped_in_the_middle_of_a_transaction(sluice, pgdb, recorded, claim, point):
     """It holds locks, and stands still: the others wait for them no longer than for its lease."""
     out = os.path.join(sluice.cwd, "out.jsonl")
     flags = [*CLAIMS[claim], "--sink", f"file:{out}", "--poll", "100ms"]
-    sluice.run("init", db=pgdb)
+    init(sluice, pgdb, claim)
     query(pgdb, "INSERT INTO outbox (topic, entity_key, payload, available_at)"
                 " SELECT 't', 'later:' || i, '1', now() + interval '1 hour' FROM generate_series(1, 200) i")
     messages = commit(pgdb, 100)
@@ -326,18 +359,17 @@ def test_stopped_in_the_middle_of_a_transaction(sluice, pgdb, recorded, claim, p
                      env={**recorded.env, "SLUICE_FAULT": f"{point}:1:stop"})
     wait_until(lambda: all_stopped(a.pid), 10, "the stop")
     b = sluice.start("run", *flags, "--node", "b", db=pgdb)
-    waiting = "SELECT count(*) FROM outbox WHERE available_at <= now()"
-    wait_until(lambda: query(pgdb, waiting) == [(0,)], 15, "all that a had")
+    wait_until(lambda: waiting(pgdb) == 200, 15, "all that a had")
     messages.update(commit(pgdb, 100))
-    wait_until(lambda: query(pgdb, waiting) == [(0,)], 10, "what came later")
+    wait_until(lambda: waiting(pgdb) == 200, 10, "what came later")
     a.resume()
     messages.update(commit(pgdb, 100))
-    wait_until(lambda: query(pgdb, waiting) == [(0,)], 15, "what came then")
+    wait_until(lambda: waiting(pgdb) == 200, 15, "what came then")
     for node in a, b:
         node.term()
         node.wait(status=0)
     check(messages, read_sink(out), least=300)
-    assert query(pgdb, "SELECT count(*) FROM outbox") == [(200,)]
+    assert waiting(pgdb) == 200
 
 
 def full_pipe():

@@ -76,6 +76,17 @@ def query(url, sql, *args):
         conn.close()
 
 
+# What waits in a PostgreSQL table {t}, as o, and how much that is. Of layout rotated, what is below the position of its
+# lane is done, and stays until its segment is emptied.
+WAITS = "FROM {t} o LEFT JOIN {t}_positions p ON p.lane = o.lane WHERE (o.held OR p.floor IS NULL OR o.id >= p.floor)"
+WAITING = "SELECT count(*) " + WAITS
+
+
+def waiting(url, table="outbox"):
+    """How many messages wait, in a table of any layout."""
+    return query(url, WAITING.format(t=table) if is_postgres(url) else f"SELECT count(*) FROM {table}")[0][0]
+
+
 class Gate:
     """Holds the lock of a file: sink's file, so that workers keep in flight what they took until
     the gate is opened."""

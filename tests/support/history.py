@@ -29,6 +29,7 @@ import collections
 
 import record as rec
 from checker import BadHistory, complaints, some
+from harness import WAITING
 
 SECOND = 1_000_000_000
 ZOMBIE_WINDOW = 1.0  # from waking up to knowing better: a slice of polling, and a busy machine
@@ -560,7 +561,7 @@ class History:
 # -- Nothing is left behind ----------------------------------------------------------------------
 
 LEFT_BEHIND = {  # what must be 0 after everybody stopped
-    "messages": "SELECT count(*) FROM {t}",
+    "messages": WAITING,
     "dead letters": "SELECT count(*) FROM {t}_dead",
     "blocked keys": "SELECT count(*) FROM {t}_keys",
     "claims of keys": "SELECT count(*) FROM {t}_claims WHERE ends_at > clock_timestamp()",

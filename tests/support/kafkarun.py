@@ -20,9 +20,10 @@ import time
 
 import record as rec
 from checker import message
-from harness import PATIENCE, query, wait_until
+from harness import PATIENCE, query, wait_until, waiting
 from history import SECOND, Fault, Heal, History, left_behind
 from kafkaclient import history_of, wanderers
+from segments import audit, next_segment, truncations
 
 UNKNOWN = rec.VERDICTS.index("unknown")
 PAUSED_MAX = 2  # nodes at a time
@@ -73,12 +74,15 @@ class Node:
 
 class Run:
     """brokers: how many times one is killed, or stopped where there is no other. flags go to each node as they are;
-    exactly-once and a fence among them change what must hold."""
+    exactly-once and a fence among them change what must hold. With layout rotated each fault sends producers on to the
+    next segment, and segments must have been emptied with messages in them."""
 
     def __init__(self, sluice, pg, kafka, messages=20000, keys=5000, kills=5, pauses=3, brokers=1, nodes=4, workers=2,
-                 batch=100, lease=3.0, partitions=12, strategy="lanes", flags=(), seed=1, say=lambda text: None):
+                 batch=100, lease=3.0, partitions=12, strategy="lanes", flags=(), seed=1, layout="sluice",
+                 say=lambda text: None):
         self.sluice, self.pg, self.kafka, self.say = sluice, pg, kafka, say
         self.messages, self.keys, self.node_count = messages, keys, nodes
+        self.layout, self.rotated = layout, layout == "rotated"
         self.batch, self.lease = batch, lease
         self.flags = ["--strategy", strategy, "--workers", workers, "--batch", batch, "--lease", f"{round(lease * 1000)}ms", "--poll",
                       "50ms", *flags]
@@ -113,6 +117,8 @@ class Run:
             self.all.update((row[0], message(*row[1:])) for row in rows)
 
     def waiting(self):
+        if self.rotated:
+            return waiting(self.url)
         return query(self.url, "SELECT count(*) FROM (SELECT FROM outbox LIMIT 1) o")[0][0]
 
     def look(self):
@@ -218,7 +224,7 @@ class Run:
         self.heal_broker()
         wait_until(lambda: self.look() or not any(node.paused for node in self.nodes), 60, "all have woken up")
         began = time.monotonic()
-        rows = query(self.url, "SELECT count(*) FROM outbox")[0][0]
+        rows = waiting(self.url)
         wait_until(lambda: self.look() or not self.waiting(), 300, "everything is delivered")
         return Heal(time.monotonic() - began, 2 * (2 * self.lease + rows / 100) * PATIENCE + 30)
 
@@ -265,12 +271,18 @@ class Run:
             self.wrong.append(f"fence: {len(h.zombies)} stale writes")
         self.wrong += [f"least: {figures[name]} {name}, there should be {n}" for name, n in (least or {}).items()
                        if figures[name] < n]
+        if self.rotated:
+            figures["truncations"], figures["truncated messages"] = truncations(self.url)
+            if not figures["truncations"]:
+                self.wrong.append("least: no segment was emptied with messages in it")
         self.history = h
         return figures
 
     def play(self, least=None):
         """(figures, what is wrong)."""
-        self.sluice.run("init", db=self.url)
+        self.sluice.run("init", "--layout", self.layout, db=self.url)
+        if self.rotated:
+            audit(self.url)
         portion = self.messages // (len(self.plan) + 1)
         if not self.plan:  # what waits already is shared out evenly
             self.feed(self.messages)
@@ -278,6 +290,8 @@ class Run:
             self.start()
         for i, fault in enumerate(self.plan):
             self.feed(portion)
+            if self.rotated:
+                next_segment(self.url)
             if not getattr(self, fault)():
                 self.misses += 1
                 self.plan.append(fault) if self.misses < 1000 else None

@@ -24,12 +24,14 @@ import psycopg2
 
 import record as rec
 from checker import dead_letters, message, read_sink
-from harness import PATIENCE, connect, query
+from harness import PATIENCE, WAITING, connect, query, waiting
 from history import SECOND, Fault, Heal, History, left_behind
+from segments import audit, next_segment, truncations
 
-# flags are for all nodes; by_slot, if given, are one list of flags for each place of a node.
-Combination = collections.namedtuple("Combination", "name flags by_slot ordered epochs session_held",
-                                     defaults=(None, True, True, False))
+# flags are for all nodes; by_slot, if given, are one list of flags for each place of a node; init are flags for the
+# tables.
+Combination = collections.namedtuple("Combination", "name flags by_slot ordered epochs session_held init",
+                                     defaults=(None, True, True, False, ()))
 
 
 def _lanes(assign, by_slot=None):
@@ -39,10 +41,14 @@ def _lanes(assign, by_slot=None):
 # With static lanes two nodes want the same ones: one of them has them, the other stands by.
 STATIC = [["--static-lanes", "0-31"], ["--static-lanes", "0-31"], ["--static-lanes", "32-63"],
           ["--static-lanes", "32-63"]]
+# What was delivered stays only if it was read in one piece, which a worker with a good part of the lanes does: so there
+# are fewer of them.
+ROTATED = Combination("lanes/ring/rotated", ["--strategy", "lanes", "--assign", "ring"],
+                      [["--workers", "1"]] * 3 + [["--workers", "2"]], init=("--layout", "rotated"))
 COMBINATIONS = {c.name: c for c in (
     Combination("advisory", ["--strategy", "advisory"], session_held=True),
     Combination("guard", ["--strategy", "guard"]),
-    _lanes("ring"), _lanes("claim"), _lanes("static", STATIC), _lanes("birth-order"))}
+    _lanes("ring"), _lanes("claim"), _lanes("static", STATIC), _lanes("birth-order"), ROTATED)}
 # Promises no order: what is found here shows that the judge is not blind.
 UNORDERED = Combination("skip-locked", ["--strategy", "skip-locked", "--hold", "lease"])
 
@@ -55,9 +61,11 @@ LEASE = 2.0
 BATCH = 20
 KEYS = 200
 BACKLOG = 900  # messages that wait, if producers are fast enough
+LATER = 3.0  # seconds, at most
 RATE_MAX = 350  # messages a second, of all producers
 DEATHS_MAX = 5  # nodes that end by themselves, before the run is given up
-DONE = ("kills", "pauses", "restarts", "leaves")
+TURN = 2.0  # seconds that new messages go to a segment, on average
+DONE = ("kills", "pauses", "restarts", "leaves", "truncations")
 MOMENTS = [(), (), (rec.TAKEN,), (rec.SEND,), (rec.RESULT,)]  # of a turn, to kill in
 
 
@@ -67,7 +75,8 @@ class Producer(threading.Thread):
     """Commits messages of its own keys, one transaction after another, so that the order of ids is the
     order of commits within a key; but not between producers, and some take their time. Some messages
     are without a key. When the database goes away in a commit, it asks afterwards whether that one is
-    there: a counter, raised in the same transaction, tells."""
+    there: a counter, raised in the same transaction, tells. Where messages may stay for a while when they
+    are delivered, some transactions are rolled back, and messages without a key may be for later."""
 
     def __init__(self, run, number, keys):
         super().__init__(daemon=True)
@@ -103,6 +112,10 @@ class Producer(threading.Thread):
         return [("orders", None if self.random.random() < 0.05 else key,
                  json.dumps({"p": self.number, "t": self.transactions, "i": i}).encode()) for i, key in enumerate(keys)]
 
+    def _later(self, row):
+        """In how many seconds a message is due. One without a key holds up nobody else."""
+        return self.random.uniform(0, LATER) if self.run_.rotated and row[1] is None else 0
+
     def _transaction(self):
         self.transactions += 1
         rows, ids = self._rows(), []
@@ -110,16 +123,17 @@ class Producer(threading.Thread):
             if not self.conn:
                 self.conn = psycopg2.connect(self.run_.url, application_name="producer")
             with self.conn.cursor() as cur:
-                cur.execute("INSERT INTO outbox (topic, entity_key, payload) VALUES "
-                            + ",".join(["(%s, %s, %s)"] * len(rows)) + " RETURNING id",
-                            [value for row in rows for value in row])
+                cur.execute("INSERT INTO outbox (topic, entity_key, payload, available_at) VALUES "
+                            + ",".join(["(%s, %s, %s, now() + %s * interval '1 second')"] * len(rows)) + " RETURNING id",
+                            [value for row in rows for value in (*row, self._later(row))])
                 ids = [id for (id,) in cur.fetchall()]
                 cur.execute("UPDATE producers SET transactions = %s WHERE number = %s",
                             (self.transactions, self.number))
             if self.random.random() < 0.03:
                 self.stop.wait(self.random.uniform(0.01, 0.2))
-            self.conn.commit()
-            known = True
+            given_up = self.run_.rotated and self.random.random() < 0.05
+            (self.conn.rollback if given_up else self.conn.commit)()
+            known = not given_up
         except psycopg2.Error:
             self._forget()
             known = ids and self._was_committed()
@@ -195,12 +209,34 @@ class Watch(threading.Thread):
             try:
                 conn = conn or connect(self.run_.url)
                 with conn.cursor() as cur:
-                    cur.execute("SELECT count(*) FROM outbox")
+                    cur.execute(WAITING.format(t="outbox"))
                     self.run_.waiting = cur.fetchone()[0]
             except psycopg2.Error:
                 conn = None
         if conn:
             conn.close()
+
+
+# -- Segments ------------------------------------------------------------------------------------
+
+class Turns(threading.Thread):
+    """Sends producers on to the next segment of a table of layout rotated, again and again."""
+
+    def __init__(self, run):
+        super().__init__(daemon=True)
+        self.run_ = run
+        self.random = random.Random(f"{run.seed}/turns")
+        self.stop = threading.Event()
+        audit(run.url)
+
+    def run(self):
+        while not self.stop.wait(self.random.uniform(0.5, 1.5) * TURN):
+            try:
+                next_segment(self.run_.url)
+                self.run_.done["turns"] += 1
+                self.run_.done["truncations"] = truncations(self.run_.url)[0]
+            except psycopg2.Error:  # it is away
+                pass
 
 
 # -- Nodes ---------------------------------------------------------------------------------------
@@ -283,6 +319,7 @@ class Run:
         self.out = os.path.join(self.folder, "out.jsonl")
         os.makedirs(self.records)
         self.url = pg.new_database()
+        self.rotated = "rotated" in combination.init
         self.wrong, self.faults, self.done = [], [], collections.Counter()
         self.nodes, self.threads, self.producer_count = [], [], producers
         self.names = 0
@@ -314,14 +351,14 @@ class Run:
 
     def play(self, least=None):
         """All of it: start, attack, heal, stop, judge. The figures; see History.judge."""
-        self.sluice.run("init", db=self.url)
+        self.sluice.run("init", *self.combination.init, db=self.url)
         query(self.url, "CREATE TABLE producers (number int PRIMARY KEY, transactions int NOT NULL)")
         n = self.producer_count
         self.producers = [Producer(self, i, [f"k{i}-{j}" for j in range(KEYS // n)]) for i in range(n)]
         for p in self.producers:
             query(self.url, "INSERT INTO producers VALUES (?, 0)", p.number)
-        self.nodes = [Node(self, i) for i in range(NODES)]
-        self.threads = [*self.producers, Gate(self), Watch(self)]
+        self.nodes = [Node(self, i) for i in range(len(self.combination.by_slot or range(NODES)))]
+        self.threads = [*self.producers, Gate(self), Watch(self), *([Turns(self)] if self.rotated else [])]
         for thread in (*self.nodes, *self.threads):
             thread.start()
         self._attack(least or {})
@@ -511,11 +548,11 @@ class Run:
         return Heal(took, bound)
 
     def _count(self):
-        return query(self.url, "SELECT count(*) FROM outbox")[0][0]
+        return waiting(self.url)
 
     def _keep_evidence(self):
         """What the tables say, for whoever has to find out why."""
-        for table in ("outbox", "outbox_nodes", "outbox_lanes", "outbox_claims", "outbox_keys"):
+        for table in ("outbox", "outbox_nodes", "outbox_lanes", "outbox_claims", "outbox_keys", "outbox_positions"):
             try:
                 rows = query(self.url, f"SELECT * FROM {table} LIMIT 20")
                 self.wrong += [f"    {table}: {row}" for row in rows if table != "outbox_lanes" or row[1]][:8]
@@ -554,17 +591,28 @@ class Run:
         self.history = History(messages, read_sink(self.out), rec.read(self.records), self.faults, lease=self.lease,
                                batch=BATCH, ordered=c.ordered, epochs=c.epochs, session_held=c.session_held,
                                commits=commits, dead=dead_letters(self.url), heal=heal)
-        figures = self.history.judge(least, raises=False)
+        figures = self.history.judge({k: n for k, n in (least or {}).items() if k != "truncations"}, raises=False)
         self.wrong += self.history.wrong
+        if self.rotated:
+            self._judge_segments(figures, least or {})
         figures.update({"joins": self.done["joins"], "heal": round(heal.took, 1),
                         "immediate": self.done["immediate"], "wrong": len(self.wrong)})
         return figures
+
+    def _judge_segments(self, figures, least):
+        """Some were emptied, with delivered messages in them, or it proves nothing."""
+        figures["turns"] = self.done["turns"]
+        figures["truncations"], figures["truncated"] = truncations(self.url)
+        if figures["truncations"] < (n := least.get("truncations", 1)):
+            self.wrong.append(f"least: {figures['truncations']} truncations of segments with messages in them, there"
+                              f" should be {n}")
 
     def progress(self, passed):
         done = self.done
         return (f"{self.combination.name}: {passed:.0f} of {self.seconds:.0f} s, {done['kills']} kills,"
                 f" {done['pauses']} pauses, {done['restarts']} restarts,"
-                f" {done['joins']} joins, {done['leaves']} leaves, {self.pushed} messages, {self.waiting} waiting")
+                f" {done['joins']} joins, {done['leaves']} leaves, {self.pushed} messages, {self.waiting} waiting"
+                + (f", {done['truncations']} truncations" if self.rotated else ""))
 
     def close(self):
         """Ends what a failure left running, and removes the files unless something is wrong."""

@@ -6,6 +6,7 @@ messages are in flight; `make torture-kafka` is this. First without faults.
     tests/torture/kafka.py --messages 20000 --kills 8 --pauses 4 --brokers 2
     tests/torture/kafka.py --fence kafka                          nothing that a former owner sends is in the log
     tests/torture/kafka.py --delivery exactly-once                and nothing is there twice
+    tests/torture/kafka.py --layout rotated                       what was delivered stays until its segment is emptied
     tests/torture/kafka.py --only memory                          a million messages, and how much memory that takes
 
 The status is 1 if anything is violated, or if too few of the faults hit work in flight. See tests/support/kafkarun.py for
@@ -45,6 +46,8 @@ def parse():
     p.add_argument("--nodes", type=int, default=4)
     p.add_argument("--batch", type=int, default=100)
     p.add_argument("--lease", type=float, default=5.0, help="in seconds")
+    p.add_argument("--layout", default="sluice", choices=["sluice", "rotated"], help="of the table")
+    p.add_argument("--workers", type=int, help="of each node: 2, or 1 with layout rotated, where few have much")
     p.add_argument("--fence", help="passed on to the nodes: kafka")
     p.add_argument("--delivery", help="passed on to the nodes: exactly-once")
     p.add_argument("--only", choices=PARTS, help="one part of it; memory is no part of the others")
@@ -69,7 +72,7 @@ def tell(title, figures, wrong, started):
 def attack(o, sluice, pg, kafka, faults):
     started = time.monotonic()
     run = Run(sluice, pg, kafka, o.messages, o.keys, o.kills * faults, o.pauses * faults, o.brokers * faults, o.nodes,
-              batch=o.batch, lease=o.lease if faults else 30.0, partitions=o.partitions, strategy=o.strategy, flags=flags_of(o), seed=o.seed,
+              workers=o.workers or (1 if o.layout == "rotated" else 2), layout=o.layout, batch=o.batch, lease=o.lease if faults else 30.0, partitions=o.partitions, strategy=o.strategy, flags=flags_of(o), seed=o.seed,
               say=lambda text: print(text, flush=True))
     least = {"messages": o.messages, "partitions": o.partitions}
     if faults:

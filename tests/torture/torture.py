@@ -33,7 +33,7 @@ from nemesis import COMBINATIONS, UNORDERED, Pace, Run  # noqa: E402
 from servers import Postgres  # noqa: E402
 
 BUILD = os.path.join(ROOT, "build-torture")
-KILLS, PAUSES = 10, 3  # a minute, at least
+KILLS, PAUSES, TRUNCATIONS = 10, 3, 3  # a minute, at least; the last of segments, where a table has them
 OVERHEAD = 20.0  # seconds of a combination's time, for healing and judging
 
 COLUMNS = [  # heading, figure, what it means
@@ -43,6 +43,8 @@ COLUMNS = [  # heading, figure, what it means
     ("restarts", "restarts", "of PostgreSQL, fast or immediate"),
     ("joins", "joins", "nodes that joined"),
     ("leaves", "leaves", "nodes that left by TERM"),
+    ("truncations", "truncations", "of segments with delivered messages in them, of layout rotated"),
+    ("truncated", "truncated", "messages that stood in those"),
     ("messages", "messages", "committed"),
     ("claims", "claims", "of a message by a worker"),
     ("deliveries", "deliveries", "lines in the sink"),
@@ -120,6 +122,8 @@ def build(screen):
 def attack(combination, seconds, options, folder, screen):
     """(figures, wrong) of one combination."""
     least = {"kills": round(KILLS * seconds / 60), "pauses": round(PAUSES * seconds / 60)}
+    if combination.init:
+        least["truncations"] = round(TRUNCATIONS * seconds / 60)
     if options.no_least:
         least = {}
     sluice = Sluice(folder)

@@ -1,5 +1,6 @@
 -- What a node of this strategy and this delivery needs, and whether this role has it; `keeps` is 1 where delivered
--- messages are kept. Tables that are not there are left out.
+-- messages are kept. Tables that are not there are left out; those of layout rotated have segments, which are looked at
+-- and emptied one by one.
 -- in:  strategy text, keeps int8, delivery text, fence int8
 -- out: role text, privilege text, object text, granted bool
 WITH needed (privilege, object, only_for) AS (
@@ -28,7 +29,8 @@ WITH needed (privilege, object, only_for) AS (
 SELECT current_user::text, upper(n.privilege), n.object, has_table_privilege(to_regclass(n.object), n.privilege)
   FROM needed n
  WHERE n.only_for IN ('', $1, CASE WHEN $2 = 1 THEN 'keeps' END, $3, CASE WHEN $4 = 1 THEN 'fence' END,
-                      (SELECT 'rotated' FROM pg_class c WHERE c.oid = to_regclass('sluice_outbox') AND c.relkind = 'p')) AND to_regclass(n.object) IS NOT NULL
+                      CASE WHEN to_regclass('sluice_outbox_s0') IS NOT NULL THEN 'rotated' END)
+   AND to_regclass(n.object) IS NOT NULL
 UNION ALL
 -- One column of the dead letters and of what was consumed; what it is called here, is the name of the only member of k.
 SELECT current_user::text, upper('select') || format(' (%I)', c.name), t.name,
@@ -46,6 +48,7 @@ SELECT current_user::text, upper('select'), 'SEQUENCE ' || 'sluice_outbox_ids',
        has_sequence_privilege(to_regclass('sluice_outbox_ids'), 'select')
  WHERE to_regclass('sluice_outbox_ids') IS NOT NULL
 UNION ALL
-SELECT current_user::text, upper(p.privilege), i.inhrelid::regclass::text, has_table_privilege(i.inhrelid, p.privilege)
-  FROM pg_inherits i, (VALUES ('select'), ('truncate')) p (privilege)
- WHERE i.inhparent = to_regclass('sluice_outbox');
+(SELECT current_user::text, upper(p.privilege), i.inhrelid::regclass::text, has_table_privilege(i.inhrelid, p.privilege)
+   FROM pg_inherits i, (VALUES ('select'), ('delete'), ('truncate')) p (privilege)
+  WHERE i.inhparent = to_regclass('sluice_outbox') AND to_regclass('sluice_outbox_ids') IS NOT NULL
+  ORDER BY 3, 2);

@@ -208,6 +208,30 @@ static void a_void_makes_turns_stale(void **state)
     assert_int_equal(b.v[0].floor.at, 0);
 }
 
+/* Nothing is picked until they are granted anew, and what was picked before is stale. */
+static void in_doubt_nothing_is_picked(void **state)
+{
+    (void)state;
+    grant_all(7);
+    sl_lanes_pick(l, 2, &a);
+    assert_false(sl_lanes_doubted(l));
+    assert_false(rings());
+    sl_lanes_doubt(l);
+    assert_true(sl_lanes_doubted(l));
+    assert_true(rings());
+    sl_lanes_pick(l, 2, &b);
+    assert_int_equal(b.count, 0);
+    sl_lanes_put(l, &b);
+    sl_lanes_void(l, LANES);
+    assert_false(sl_lanes_doubted(l));
+    assert_int_equal(sl_lanes_stale(l), 1);
+    sl_lanes_put(l, &a);
+    assert_int_equal(sl_lanes_stale(l), 0);
+    grant_all(8);
+    sl_lanes_pick(l, 1, &a);
+    assert_int_equal(a.count, LANES);
+}
+
 static void the_trust_is_told(void **state)
 {
     (void)state;
@@ -299,6 +323,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_leaving_lane_is_not_picked_and_may_be_wished_again,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(a_void_makes_turns_stale, setup, teardown),
+        cmocka_unit_test_setup_teardown(in_doubt_nothing_is_picked, setup, teardown),
         cmocka_unit_test_setup_teardown(the_trust_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(the_peers_are_told, setup, teardown),
         cmocka_unit_test_setup_teardown(a_lane_is_granted_once, setup, teardown),
