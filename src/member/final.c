@@ -49,7 +49,7 @@ static void leave(const sl_final *f)
 void sl_final_doubt(sl_final *f)
 {
     enter(f);
-    f->round++; /* an answer of before says nothing now */
+    f->round++;  /* an answer of before says nothing now */
     f->upto = 0; /* nor does what it showed: ids may be given again, by one that took over */
     f->given = 0;
     f->asking = false;

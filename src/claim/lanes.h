@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the two halves of strategy lanes share: claim/lanes.c, which takes and settles, and claim/lanes_read.c. */
+#ifndef SL_CLAIM_LANES_H
+#define SL_CLAIM_LANES_H
+
+#include "claim/claim.h"
+#include "claim/marks.h"
+#include "claim/ordered.h"
+#include "claim/stretch.h"
+
+typedef struct sl_lanes_claim {
+    sl_claim base;
+    sl_db *db;
+    sl_claim_conf conf;
+    sl_lane_uses uses;
+    bool using; /* a turn has begun */
+    sl_ordered found;
+    int64_t due_ns; /* when blocked keys are looked for again */
+    bool busy;      /* the last turn found messages that are not held */
+    bool forgot;    /* some lanes are read from the very beginning in this turn */
+    int64_t *lanes, *floors, *quotas, *epochs; /* of the uses, as parameters */
+    int64_t *firsts;                           /* of each, what was read first */
+    int64_t last;                              /* of all, what was read last */
+    sl_stretch stretch;
+    bool together;  /* this turn's messages came in one piece of the table */
+    bool held;      /* and some that were held before, by their keys and times */
+    bool stretched; /* they are settled as a stretch */
+    bool beyond;    /* there is more behind it, or that was not asked */
+    bool large;     /* it met one that is too large for a stretch */
+    sl_marks marks;
+    bool mark; /* what this turn has taken may be marked, if all of it is sent */
+    sl_writers writers;
+    size_t cap;
+} sl_lanes_claim;
+
+/* The lane of this turn; no other was asked for. */
+sl_lane_use *sl_lanes_use_of(const sl_lanes_claim *c, int64_t lane);
+/* For qsort. */
+int sl_lanes_by_lane(const void *a, const void *b);
+/* How many messages each lane may give. */
+void sl_lanes_plan_quotas(sl_lanes_claim *c, int64_t max);
+/* What the lanes of this turn have, in one round trip or two. What waits is in c->found, and not in the batch. */
+SL_CHECK sl_rc sl_lanes_read(sl_lanes_claim *c, sl_batch *b, int64_t max, sl_err *err);
+
+#endif
