@@ -13,8 +13,6 @@
 #include "core/clock.h"
 #include "core/mem.h"
 
-#include <assert.h>
-
 #define SIFT_MAX_NS (SL_SEC)
 
 extern const sl_claim_ops sl_claim_lanes;
@@ -38,6 +36,14 @@ static void make_room(sl_lanes_claim *c)
     c->firsts = sl_realloc(c->firsts, c->cap * sizeof *c->firsts);
 }
 
+/* Rows of lanes are locked in their order. */
+static int by_lane(const void *a, const void *b)
+{
+    int64_t x = ((const sl_lane_use *)a)->lane;
+    int64_t y = ((const sl_lane_use *)b)->lane;
+    return (x > y) - (x < y);
+}
+
 static void begin_turn(sl_lanes_claim *c, int64_t max)
 {
     int64_t now_ns = sl_now_ns();
@@ -47,7 +53,8 @@ static void begin_turn(sl_lanes_claim *c, int64_t max)
     c->mark = false;
     make_room(c);
     if (c->uses.count)
-        qsort(c->uses.v, c->uses.count, sizeof *c->uses.v, sl_lanes_by_lane);
+        qsort(c->uses.v, c->uses.count, sizeof *c->uses.v, by_lane);
+    sl_lanes_plan_places(c);
     sl_lanes_plan_quotas(c, max);
     for (size_t i = 0; i < c->uses.count; i++) {
         sl_lane_use *u = &c->uses.v[i];
@@ -70,12 +77,8 @@ static void end_turn(sl_lanes_claim *c)
 
 static void stamp_epochs(sl_lanes_claim *c, sl_batch *b)
 {
-    const sl_lane_use *u = NULL;
-    for (size_t i = 0; i < b->count; i++) {
-        if (!u || u->lane != b->msgs[i].lane)
-            u = sl_lanes_use_of(c, b->msgs[i].lane);
-        b->msgs[i].epoch = u->epoch;
-    }
+    for (size_t i = 0; i < b->count; i++)
+        b->msgs[i].epoch = c->uses.v[sl_lanes_place(c, b->msgs[i].lane)].epoch;
 }
 
 /* How the lanes of this turn are fenced. */
@@ -149,7 +152,7 @@ static void put_back_quiet(sl_lanes_claim *c, const sl_batch *b)
         return; /* the settle writes what waits, in any of them */
     memset(c->firsts, 0, c->uses.count * sizeof *c->firsts);
     for (size_t i = 0; i < b->count; i++)
-        c->firsts[sl_lanes_use_of(c, b->msgs[i].lane) - c->uses.v] = b->msgs[i].id;
+        c->firsts[sl_lanes_place(c, b->msgs[i].lane)] = b->msgs[i].id;
     for (size_t i = 0; i < c->uses.count; i++) {
         if (c->firsts[i]) {
             swap_uses(c, i, kept++); /* those that are kept stay in their order */
@@ -164,6 +167,7 @@ static void put_back_quiet(sl_lanes_claim *c, const sl_batch *b)
     sl_lanes_put_early(c->conf.lanes, c->uses.generation, c->uses.v + kept,
                        c->uses.count - kept);
     c->uses.count = kept;
+    sl_lanes_plan_places(c);
 }
 
 /* All that its lanes have up to the last of it was read, nothing of that waits, and nobody can come late. */
@@ -231,7 +235,7 @@ static const int64_t *find_lows(sl_lanes_claim *c, const sl_batch *b)
     }
     for (size_t i = b->count; i-- > 0;) { /* each lane's ids fall */
         const sl_msg *m = &b->msgs[i];
-        size_t at = (size_t)(sl_lanes_use_of(c, m->lane) - c->uses.v);
+        size_t at = sl_lanes_place(c, m->lane);
         if (m->held)
             continue; /* it is found by its key */
         bool gone = m->verdict == SL_SENT || m->verdict == SL_DEAD;
@@ -258,7 +262,7 @@ static void plan_marks(sl_lanes_claim *c, const sl_batch *b)
     c->mark = c->mark && sl_batch_count_of(b, SL_SENT) == b->count;
     memset(c->floors, 0, c->uses.count * sizeof *c->floors);
     for (size_t i = 0; c->mark && i < b->count; i++) {
-        size_t at = (size_t)(sl_lanes_use_of(c, b->msgs[i].lane) - c->uses.v);
+        size_t at = sl_lanes_place(c, b->msgs[i].lane);
         c->floors[at] = b->msgs[c->together ? b->count - 1 : i].id + 1;
     }
 }
@@ -301,6 +305,7 @@ static void lanes_close(sl_claim *base)
     free(c->quotas);
     free(c->epochs);
     free(c->firsts);
+    free(c->where);
     sl_writers_fini(&c->writers);
     sl_marks_fini(&c->marks);
     free(c);

@@ -8,6 +8,8 @@
 #include "claim/ordered.h"
 #include "claim/stretch.h"
 
+#include <assert.h>
+
 typedef struct sl_lanes_claim {
     sl_claim base;
     sl_db *db;
@@ -31,12 +33,19 @@ typedef struct sl_lanes_claim {
     bool mark; /* what this turn has taken may be marked, if all of it is sent */
     sl_writers writers;
     size_t cap;
+    size_t *where; /* of each lane of the table, its place among the uses */
+    size_t where_cap;
 } sl_lanes_claim;
 
-/* The lane of this turn; no other was asked for. */
-sl_lane_use *sl_lanes_use_of(const sl_lanes_claim *c, int64_t lane);
-/* For qsort. */
-int sl_lanes_by_lane(const void *a, const void *b);
+/* The place of a lane of this turn, by the uses as they were when it was last planned; asked for each message. */
+static inline size_t sl_lanes_place(const sl_lanes_claim *c, int64_t lane)
+{
+    assert((size_t)lane < c->where_cap && c->where[lane] < c->uses.count &&
+           c->uses.v[c->where[lane]].lane == lane); /* no other lane was asked for */
+    return c->where[lane];
+}
+/* To be called when the uses have changed. */
+void sl_lanes_plan_places(sl_lanes_claim *c);
 /* How many messages each lane may give. */
 void sl_lanes_plan_quotas(sl_lanes_claim *c, int64_t max);
 /* What the lanes of this turn have, in one round trip or two. What waits is in c->found, and not in the batch. */

@@ -2,8 +2,7 @@
 /* How a turn with lanes reads: what is asked in one round trip, and what is learnt of floors from the answer. */
 #include "claim/lanes.h"
 #include "core/clock.h"
-
-#include <assert.h>
+#include "core/mem.h"
 
 /* How often blocked keys are looked for when none were found the last time. */
 #define DUE_EVERY_NS (100 * SL_MS)
@@ -27,11 +26,17 @@ static int64_t quota(const sl_lanes_claim *c, bool hungry, size_t hungries, int6
     return !hungry ? few : most > 0 ? most : 1;
 }
 
-int sl_lanes_by_lane(const void *a, const void *b)
+void sl_lanes_plan_places(sl_lanes_claim *c)
 {
-    int64_t x = ((const sl_lane_use *)a)->lane;
-    int64_t y = ((const sl_lane_use *)b)->lane;
-    return (x > y) - (x < y);
+    size_t lanes = 0;
+    for (size_t i = 0; i < c->uses.count; i++)
+        lanes = (size_t)c->uses.v[i].lane >= lanes ? (size_t)c->uses.v[i].lane + 1 : lanes;
+    if (lanes > c->where_cap) {
+        c->where = sl_realloc(c->where, lanes * sizeof *c->where);
+        c->where_cap = lanes;
+    }
+    for (size_t i = 0; i < c->uses.count; i++)
+        c->where[c->uses.v[i].lane] = i;
 }
 
 void sl_lanes_plan_quotas(sl_lanes_claim *c, int64_t max)
@@ -55,21 +60,13 @@ static void plan_forgetting(sl_lanes_claim *c, int64_t began_ns)
     c->forgot = false;
 }
 
-sl_lane_use *sl_lanes_use_of(const sl_lanes_claim *c, int64_t lane)
-{
-    sl_lane_use *u = bsearch(&(sl_lane_use){ .lane = lane }, c->uses.v, c->uses.count,
-                             sizeof *c->uses.v, sl_lanes_by_lane);
-    assert(u); /* no other lane was asked for */
-    return u;
-}
-
 /* ---- Rows ---- */
 
 /* Notes the first that lives of each lane; held ones are found by key. */
 static sl_rc take_row(void *ctx, const sl_val *cols, sl_err *err)
 {
     sl_lanes_claim *c = ctx;
-    size_t at = (size_t)(sl_lanes_use_of(c, cols[SL_COL_LANE].i) - c->uses.v);
+    size_t at = sl_lanes_place(c, cols[SL_COL_LANE].i);
     if (c->firsts[at] == 0)
         c->firsts[at] = cols[0].i;
     c->last = cols[0].i > c->last ? cols[0].i : c->last;

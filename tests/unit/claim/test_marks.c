@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "claim/marks.h"
+
+#include "support/fakedb.h"
+
+static sl_marks m;
+static fakedb db;
+
+static int setup(void **state)
+{
+    (void)state;
+    m = (sl_marks){ .able = true, .source = sl_final_new() };
+    fakedb_init(&db);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    sl_final_free(m.source);
+    sl_marks_fini(&m);
+    fakedb_fini(&db);
+    return 0;
+}
+
+/* A read that asks, and is told that nobody writes and that ids up to `given` were given out. */
+static void read_beside_nobody(int64_t given)
+{
+    sl_call calls[SL_FINAL_CALLS];
+    sl_err err;
+    while (sl_marks_ask(&m, &db.base, calls) == 0)
+        usleep(500);
+    assert_int_equal(calls[0].row(calls[0].ctx, (sl_val[]){ sl_int(given) }, &err), SL_OK);
+    sl_marks_answered(&m, true);
+}
+
+static void an_answer_counts_for_the_read_behind_it(void **state)
+{
+    (void)state;
+    sl_marks_note(&m, 500);
+    read_beside_nobody(700);
+    assert_int_equal(m.final, 700);
+}
+
+/* What another was told meanwhile may be younger than this read. */
+static void what_others_learn_during_a_read_does_not_count(void **state)
+{
+    (void)state;
+    sl_call calls[SL_FINAL_CALLS];
+    sl_final_asked other = { 0 };
+    sl_err err;
+    assert_int_equal(sl_marks_ask(&m, &db.base, calls), 0); /* nothing is wanted yet */
+    sl_final_want(m.source, 500);
+    while (sl_final_ask(m.source, &db.base, &other, calls) == 0)
+        usleep(500);
+    assert_int_equal(calls[0].row(calls[0].ctx, (sl_val[]){ sl_int(700) }, &err), SL_OK);
+    assert_int_equal(sl_final_answered(m.source, &other, true), 700);
+    sl_marks_answered(&m, true);
+    assert_int_equal(m.final, 0);
+    assert_int_equal(sl_marks_ask(&m, &db.base, calls), 0);
+    assert_int_equal(m.final, 700); /* the next read is behind it */
+    sl_final_asked_fini(&other);
+}
+
+/* Half a batch of final ones is not waited for: what came last should go soon. */
+static void a_stretch_ends_where_ids_are_not_final(void **state)
+{
+    (void)state;
+    assert_int_equal(sl_marks_end(&m, 1, 8001, 500), 8001);
+    sl_marks_note(&m, 700);
+    read_beside_nobody(700);
+    assert_int_equal(sl_marks_end(&m, 1, 8001, 500), 701);
+    assert_int_equal(sl_marks_end(&m, 200, 8200, 500), 701);
+    assert_int_equal(sl_marks_end(&m, 201, 8201, 500), 8201);
+    assert_int_equal(sl_marks_end(&m, 1, 600, 500), 600);
+}
+
+static void lanes_of_others_are_out_of_reach(void **state)
+{
+    (void)state;
+    sl_lane_use v[] = { { .lane = 3, .floor = { .at = 30 } },
+                        { .lane = 1, .floor = { .at = 10 } } };
+    sl_val t = sl_marks_table(&m, &(sl_lane_uses){ .count = 2, .v = v }, 5);
+    const int64_t want[] = { INT64_MAX, 10, INT64_MAX, 30, INT64_MAX };
+    assert_int_equal(t.ints.n, 5);
+    assert_memory_equal(t.ints.v, want, sizeof want);
+}
+
+static void a_floor_rises_as_far_as_ids_are_final(void **state)
+{
+    (void)state;
+    sl_floor f = { .at = 5 };
+    sl_marks_note(&m, 100);
+    read_beside_nobody(100);
+    sl_marks_raise(&m, &f, 50);
+    assert_int_equal(f.at, 50);
+    sl_marks_raise(&m, &f, 40); /* and never falls */
+    assert_int_equal(f.at, 50);
+    sl_marks_raise(&m, &f, 101);
+    assert_int_equal(f.at, 101);
+    sl_marks_raise(&m, &f, INT64_MAX);
+    assert_int_equal(f.at, 101);
+}
+
+int main(void)
+{
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(an_answer_counts_for_the_read_behind_it),
+        TEST(what_others_learn_during_a_read_does_not_count),
+        TEST(a_stretch_ends_where_ids_are_not_final),
+        TEST(lanes_of_others_are_out_of_reach),
+        TEST(a_floor_rises_as_far_as_ids_are_final),
+    };
+    if (!sl_db_named("postgres"))
+        return 77; /* it alone has the statements */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
