@@ -84,6 +84,13 @@ def scenarios():
            Scenario("steady", "postgres", ("steady", "--wake", "notify"), steady)]
     pg += [Scenario(f"latency-{rate}", "postgres", ("steady", "--wake", "notify", "--rate", str(rate), "--seconds", "15s"),
                     reached) for rate in RATES]
+    rotated = ("--strategy", "lanes", "--layout", "rotated")
+    pg += [Scenario("drain-rotated", "postgres", ("drain", *rotated), lambda rows: []),
+           Scenario("backlog-rotated", "postgres", ("backlog", *rotated), largest),
+           Scenario("blocked-rotated", "postgres", ("blocked", *rotated), ratio(0.8)),
+           Scenario("snapshot-rotated", "postgres", ("snapshot", *rotated), ratio(0.6)),
+           Scenario("hot-rotated", "postgres", ("hot", *rotated), ratio(0.8)),
+           Scenario("steady-rotated", "postgres", ("steady", "--wake", "notify", *rotated), steady)]
     return pg + [Scenario("drain-sqlite", "sqlite", ("drain",), drained_sqlite)]
 
 

@@ -50,6 +50,18 @@ def test_drain(sluice, clean, way):
             assert row["wal_bytes_per_message"] > 10 and row["dead_rows_per_message"] >= 1 and row["db_cpu_seconds_per_million"] >= 0
 
 
+@pytest.mark.parametrize("scene", ["drain", "steady", "backlog", "snapshot"])
+def test_a_rotated_table(sluice, pgdb, scene):
+    """Marked instead of deleted, beside a loop that does the same; the other scenes are right on it, too."""
+    flags = {"drain": ["--rows", 20000, "--rounds", 1], "steady": ["--rate", 2000, "--seconds", "2s"],
+             "backlog": ["--rows", 5000], "snapshot": ["--rows", 5000]}
+    rows = measure(sluice, pgdb, scene, "--layout", "rotated", "--strategy", "lanes", "--workers", 1, *flags[scene])
+    assert all(row["per_second"] > 0 for row in rows)
+    if scene == "drain":
+        assert [row["name"] for row in rows] == ["lanes, rotated, 1 worker"] and rows[0]["compared_with"] > 0
+        assert rows[0]["dead_rows_per_message"] < 0.5
+
+
 def test_a_table_for_people(sluice, clean):
     done = sluice.run("bench", "drain", "--strategy", "lanes", "--workers", 1, "--rows", 1000, "--rounds", 1, db=clean)
     head, line = done.stdout.splitlines()
