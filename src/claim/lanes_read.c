@@ -107,6 +107,7 @@ typedef struct reading {
     sl_call calls[6];
     size_t count, take; /* which of them takes */
     int64_t upto;       /* a stretch ends before that */
+    bool capped;        /* since what is behind it is not final yet */
     sl_val due_in[3], delayed_in[2], take_in[5];
 } reading;
 
@@ -163,9 +164,9 @@ static void ask_stretch(sl_lanes_claim *c, reading *r, int64_t max)
 {
     int64_t from = lowest_floor(c);
     bool marks = c->marks.able;
-    r->upto = sl_stretch_end(&c->stretch, from, max);
-    if (marks)
-        r->upto = sl_marks_end(&c->marks, from, r->upto, max);
+    int64_t end = sl_stretch_end(&c->stretch, from, max);
+    r->upto = marks ? sl_marks_end(&c->marks, from, end, max) : end;
+    r->capped = r->upto < end;
     memcpy(r->take_in,
            (sl_val[]){
                marks ? sl_marks_table(&c->marks, &c->uses, sl_lanes_count(c->conf.lanes))
@@ -185,11 +186,11 @@ static void ask_stretch(sl_lanes_claim *c, reading *r, int64_t max)
                                           .ctx = c };
 }
 
-/* What a stretch that was filled has of a lane, says that it has more. */
-static void note_stretch(sl_lanes_claim *c, int64_t max, int64_t came)
+/* What a stretch that was filled has of a lane, says that it has more. One that was capped could not be filled. */
+static void note_stretch(sl_lanes_claim *c, int64_t max, int64_t came, bool capped)
 {
     bool full = came >= max;
-    if (c->large || (!full && c->beyond && !c->stretch.busy))
+    if (c->large || (!full && !capped && c->beyond && !c->stretch.busy))
         sl_stretch_failed(&c->stretch, c->large, sl_now_ns());
     for (size_t i = 0; i < c->uses.count; i++)
         c->quotas[i] = full ? 1 : INT64_MAX;
@@ -262,7 +263,7 @@ static sl_rc read_once(sl_lanes_claim *c, sl_batch *b, int64_t max, bool togethe
     c->together = together;
     c->held = held > 0;
     if (together)
-        note_stretch(c, max, came);
+        note_stretch(c, max, came, r.capped);
     sl_stretch_note(&c->stretch, max, came, c->last);
     if (c->marks.able)
         raise_floors(c, seen_below(c, &r, together, max));
