@@ -228,7 +228,8 @@ static void start_signing(int64_t every_ns)
                              .log = &log_,
                              .chores = { { "signing", every_ns, sign } },
                              .count = 1 };
-    pid = changes = 0;
+    pid = 0;
+    changes = 0;
     assert_int_equal(sl_janitor_start(&janitor, &conf, &err), SL_OK);
 }
 
