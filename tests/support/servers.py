@@ -444,10 +444,13 @@ class TransactionPooler(_Listener):
                 return
             server = server or self._take(hello)
             server.sendall(message)
-            if kind in (b"S", b"Q") and self._answer(server, conn):
-                with self._mutex:
-                    self._idle[hello].append(server)
-                server = None
+            if kind in (b"S", b"Q"):
+                last = self._answer(server, conn)
+                if last[-1:] == b"I":  # given back before the client can ask again, over whatever connection
+                    with self._mutex:
+                        self._idle[hello].append(server)
+                    server = None
+                conn.sendall(last)
 
     @staticmethod
     def _hello(conn):
@@ -479,12 +482,12 @@ class TransactionPooler(_Listener):
             return self._idle[hello].pop() if self._idle[hello] else self._connect(hello)
 
     def _answer(self, server, conn):
-        """Hands all of it over; is the transaction at its end?"""
+        """Hands all of it over but for its end, which tells whether the transaction is at its own."""
         while True:
             kind, message = self._next(server)
-            conn.sendall(message)
             if kind == b"Z":
-                return message[-1:] == b"I"
+                return message
+            conn.sendall(message)
 
 
 class OldServer(_Listener):
