@@ -135,18 +135,9 @@ static void *work(void *arg)
 
 /* ---- All of them ---- */
 
-/* PostgreSQL's ids go on where the bench's own end. SQLite's do by themselves. */
-static sl_rc begin_ids(const sl_box *box, int64_t first, sl_err *err)
-{
-    sl_val in[] = { sl_int(first) };
-    return sl_db_has(box->db, "bench/first_id")
-               ? sl_db_run1(box->db, "bench/first_id", in, NULL, NULL, NULL, err)
-               : SL_OK;
-}
-
 static sl_rc open_all(sl_producers *p, const sl_box *box, const sl_fill *fill, sl_err *err)
 {
-    sl_rc rc = begin_ids(box, p->made.first_id, err);
+    sl_rc rc = SL_OK;
     for (int64_t i = 0; rc == SL_OK && i < p->pace.producers; i++) {
         p->each[i] = (producer){ .all = p,
                                  .number = i,
