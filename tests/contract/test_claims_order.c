@@ -342,6 +342,46 @@ static void a_failed_message_holds_its_key_back(void **state)
     assert_int_equal(blocked(), 0);
 }
 
+/* One message fails for each of the keys `from` to `to`, and one comes behind it. */
+static void block_keys(int from, int to)
+{
+    char key[16];
+    for (int i = from; i <= to; i++) {
+        snprintf(key, sizeof key, "blocked%d", i);
+        testdb_push(&t, key, 1);
+    }
+    for (int failed = from - 1; failed < to;) {
+        failed += (int)take_some(&a, ALL);
+        for (size_t k = 0; k < a.batch.count; k++) {
+            sl_msg_settle(&a.batch, &a.batch.msgs[k], SL_RETRY, SL_STR("why"));
+            a.batch.msgs[k].delay_ns = 3600 * SL_SEC;
+        }
+        assert_int_equal(worker_settle(&a, SL_SENT, SL_NONE), 0);
+    }
+    for (int i = from; i <= to; i++) {
+        snprintf(key, sizeof key, "blocked%d", i);
+        testdb_push(&t, key, 1);
+    }
+}
+
+/* Few blocked keys are looked for in another way than many; 256 are few, 257 are not. */
+static void many_keys_may_be_blocked(void **state)
+{
+    (void)state;
+    static const int counts[] = { 0, 255, 256, 257, 300 };
+    open_worker(&a);
+    for (size_t i = 1; i < sizeof counts / sizeof counts[0]; i++) {
+        block_keys(counts[i - 1] + 1, counts[i]);
+        testdb_push(&t, "free", 1);
+        assert_int_equal(take_some(&a, ALL), 1);
+        assert_true(sl_str_eq(a.batch.msgs[0].key, SL_STR("free")));
+        assert_int_equal(worker_settle(&a, SL_SENT, SL_NONE), 0);
+        assert_int_equal(blocked(), counts[i]);
+    }
+    expect_nothing(&a);
+    expect_held(&a, 2 * 300);
+}
+
 /* Its delay is over by the database's clock alone. */
 static void a_failed_message_comes_back_by_itself(void **state)
 {
@@ -623,6 +663,7 @@ static int run_group(const char *name)
         TEST(a_late_commit_goes_before_later_ones),
         TEST(a_time_may_have_any_form),
         TEST(a_failed_message_holds_its_key_back),
+        TEST(many_keys_may_be_blocked),
         TEST(a_failed_message_comes_back_by_itself),
         TEST(unknown_holds_its_key_back_too),
         TEST(a_dead_letter_holds_nobody_back),

@@ -1,8 +1,8 @@
 -- The oldest messages of each lane, from where its living begin (floor). The lanes are ours: no row
 -- is locked or written. `wait` says why a message may not go: 1 its key is blocked, 2 its time has
--- not come, 3 the same, and it was never tried; its payload then stays where it is. Whether any key is
--- blocked is asked once, and each key by the index, whatever the planner believes of that table. What
--- goes beyond batch_bytes is left for the next turn; the first message always fits.
+-- not come, 3 the same, and it was never tried; its payload then stays where it is. While few keys are
+-- blocked a hash table is made of them, which the LIMIT makes certain; of many, each is asked by the
+-- index, whatever the planner believes of that table. What goes beyond batch_bytes is left for the next turn; the first message always fits.
 -- in:  lane int8[], floor int8[], quota int8[], batch int8, batch_bytes int8
 -- out: id int8, epoch int8, attempt int8, created_at timestamptz, topic text, entity_key text,
 --      event_type text, content_type text, headers jsonb, payload bytea, lane int8, wait int8
@@ -17,9 +17,10 @@ SELECT f.id, 0::bigint, coalesce(f.attempts, 0)::bigint + 1, f.created_at, f.top
                  CROSS JOIN LATERAL (
                        SELECT m.id, m.attempts, m.created_at, m.topic, m.entity_key, m.event_type,
                               m.content_type, m.headers, m.payload, m.lane,
-                              CASE WHEN (SELECT EXISTS (SELECT FROM sluice_outbox_keys))
-                                        AND (SELECT true FROM sluice_outbox_keys k
-                                              WHERE k.entity_key = m.entity_key) THEN 1::bigint
+                              CASE WHEN CASE WHEN (SELECT count(*) FROM (SELECT FROM sluice_outbox_keys LIMIT 257) f) < 257
+                                             THEN m.entity_key IN (SELECT k.entity_key FROM sluice_outbox_keys k LIMIT 256)
+                                             ELSE (SELECT true FROM sluice_outbox_keys k WHERE k.entity_key = m.entity_key) END
+                                   THEN 1::bigint
                                    WHEN m.leased_until > statement_timestamp() THEN 2
                                    WHEN m.available_at > statement_timestamp()
                                    THEN CASE WHEN m.attempts > 0 OR m.last_error IS NOT NULL THEN 2 ELSE 3 END

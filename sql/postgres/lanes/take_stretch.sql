@@ -8,8 +8,10 @@
 SELECT m.id, 0::bigint, coalesce(m.attempts, 0)::bigint + 1, m.created_at, m.topic, m.entity_key,
        m.event_type, m.content_type, m.headers,
        CASE WHEN octet_length(m.payload) <= $5 THEN m.payload END, m.lane::bigint,
-       CASE WHEN (SELECT EXISTS (SELECT FROM sluice_outbox_keys))
-                 AND (SELECT true FROM sluice_outbox_keys k WHERE k.entity_key = m.entity_key) THEN 1::bigint
+       CASE WHEN CASE WHEN (SELECT count(*) FROM (SELECT FROM sluice_outbox_keys LIMIT 257) f) < 257
+                      THEN m.entity_key IN (SELECT k.entity_key FROM sluice_outbox_keys k LIMIT 256)
+                      ELSE (SELECT true FROM sluice_outbox_keys k WHERE k.entity_key = m.entity_key) END
+            THEN 1::bigint
             WHEN m.leased_until > statement_timestamp() THEN 2
             WHEN m.available_at > statement_timestamp()
             THEN CASE WHEN m.attempts > 0 OR m.last_error IS NOT NULL THEN 2 ELSE 3 END
