@@ -165,7 +165,8 @@ static void ask_stretch(sl_lanes_claim *c, reading *r, int64_t max)
     int64_t from = lowest_floor(c);
     bool marks = c->marks.able;
     int64_t end = sl_stretch_end(&c->stretch, from, max);
-    r->upto = marks ? sl_marks_end(&c->marks, from, end, max) : end;
+    int64_t unread = c->stretch.next > from ? c->stretch.next : from;
+    r->upto = marks ? sl_marks_end(&c->marks, unread, end, max) : end;
     r->capped = r->upto < end;
     memcpy(r->take_in,
            (sl_val[]){
@@ -215,11 +216,11 @@ static void answered(sl_lanes_claim *c, bool ok)
 }
 
 /* Of each lane, all that lives below `seen` was read. */
-static void raise_floors(sl_lanes_claim *c, int64_t seen)
+static void raise_floors(sl_lanes_claim *c, int64_t seen, int64_t came)
 {
     for (size_t i = 0; i < c->uses.count; i++)
         sl_marks_raise(&c->marks, &c->uses.v[i].floor, c->firsts[i] ? c->firsts[i] : seen);
-    sl_marks_note(&c->marks, c->last);
+    sl_marks_note(&c->marks, c->last, came);
 }
 
 /* A read that was not full has shown all that it was asked for. */
@@ -266,7 +267,7 @@ static sl_rc read_once(sl_lanes_claim *c, sl_batch *b, int64_t max, bool togethe
         note_stretch(c, max, came, r.capped);
     sl_stretch_note(&c->stretch, max, came, c->last);
     if (c->marks.able)
-        raise_floors(c, seen_below(c, &r, together, max));
+        raise_floors(c, seen_below(c, &r, together, max), came);
     else if (!together || came > 0 || !c->beyond)
         see_floors(c, ripe);
     plan_forgetting(c, now_ns);

@@ -3,6 +3,9 @@
 
 #include "core/mem.h"
 
+/* To ask who writes costs as much as to delete so many messages: then a mark is worth it. */
+enum { WORTH = 32 };
+
 void sl_marks_fini(sl_marks *m)
 {
     sl_final_asked_fini(&m->asked);
@@ -22,16 +25,18 @@ void sl_marks_answered(sl_marks *m, bool ok)
     m->final = shown > m->final ? shown : m->final;
 }
 
-void sl_marks_note(sl_marks *m, int64_t last)
+/* Where many come, as many are likely to come next: so that it is known of them when they are read. */
+void sl_marks_note(sl_marks *m, int64_t last, int64_t came)
 {
-    if (last > m->final)
-        sl_final_want(m->source, last);
+    if (last > m->final || came >= WORTH)
+        sl_final_want(m->source, came >= WORTH ? last + 1 : last);
 }
 
 int64_t sl_marks_end(const sl_marks *m, int64_t from, int64_t upto, int64_t max)
 {
     int64_t final = sl_final_upto(m->source);
-    return final < upto && final - from >= max ? final + 1 : upto;
+    int64_t enough = max < WORTH ? max : WORTH;
+    return final < upto && final + 1 - from >= enough ? final + 1 : upto;
 }
 
 sl_val sl_marks_table(sl_marks *m, const sl_lane_uses *uses, size_t lanes)

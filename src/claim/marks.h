@@ -24,10 +24,10 @@ void sl_marks_fini(sl_marks *m);
 /* The calls that are to be run before a read, so many; and what they have said, whatever happened. */
 size_t sl_marks_ask(sl_marks *m, sl_db *db, sl_call calls[SL_FINAL_CALLS]);
 void sl_marks_answered(sl_marks *m, bool ok);
-/* The read gave ids up to this. */
-void sl_marks_note(sl_marks *m, int64_t last);
+/* The read gave so many, with ids up to this. */
+void sl_marks_note(sl_marks *m, int64_t last, int64_t came);
 
-/* Where a stretch ends: before what is not final, if there is a batch of that. */
+/* Where a stretch ends: before what is not final, if there is enough before that which was not read yet, from `from` on. */
 int64_t sl_marks_end(const sl_marks *m, int64_t from, int64_t upto, int64_t max);
 /* A floor for each lane of the table; those of others are out of reach. */
 sl_val sl_marks_table(sl_marks *m, const sl_lane_uses *uses, size_t lanes);

@@ -37,9 +37,29 @@ static void read_beside_nobody(int64_t given)
 static void an_answer_counts_for_the_read_behind_it(void **state)
 {
     (void)state;
-    sl_marks_note(&m, 500);
+    sl_marks_note(&m, 500, 1);
     read_beside_nobody(700);
     assert_int_equal(m.final, 700);
+}
+
+/* Else every other batch would be one of which nothing is known. */
+static void where_many_come_it_is_asked_ahead(void **state)
+{
+    (void)state;
+    sl_call calls[SL_FINAL_CALLS];
+    sl_marks_note(&m, 700, 100);
+    read_beside_nobody(700);
+    sl_marks_note(&m, 700, 31);
+    usleep(2000); /* it may be asked again by now */
+    assert_int_equal(sl_marks_ask(&m, &db.base, calls), SL_FINAL_CALLS); /* of the 100 */
+    sl_marks_answered(&m, true);
+    read_beside_nobody(900);
+    sl_marks_note(&m, 900, 31);
+    usleep(2000);
+    assert_int_equal(sl_marks_ask(&m, &db.base, calls), 0);
+    sl_marks_note(&m, 900, 32);
+    read_beside_nobody(901);
+    assert_int_equal(m.final, 901);
 }
 
 /* What another was told meanwhile may be younger than this read. */
@@ -62,16 +82,18 @@ static void what_others_learn_during_a_read_does_not_count(void **state)
     sl_final_asked_fini(&other);
 }
 
-/* Half a batch of final ones is not waited for: what came last should go soon. */
+/* For a few that are final the others do not wait. */
 static void a_stretch_ends_where_ids_are_not_final(void **state)
 {
     (void)state;
     assert_int_equal(sl_marks_end(&m, 1, 8001, 500), 8001);
-    sl_marks_note(&m, 700);
+    sl_marks_note(&m, 700, 1);
     read_beside_nobody(700);
     assert_int_equal(sl_marks_end(&m, 1, 8001, 500), 701);
-    assert_int_equal(sl_marks_end(&m, 200, 8200, 500), 701);
-    assert_int_equal(sl_marks_end(&m, 201, 8201, 500), 8201);
+    assert_int_equal(sl_marks_end(&m, 669, 8669, 500), 701);
+    assert_int_equal(sl_marks_end(&m, 670, 8670, 500), 8670);
+    assert_int_equal(sl_marks_end(&m, 700, 8700, 1), 701); /* a whole batch is always enough */
+    assert_int_equal(sl_marks_end(&m, 701, 8701, 1), 8701);
     assert_int_equal(sl_marks_end(&m, 1, 600, 500), 600);
 }
 
@@ -90,7 +112,7 @@ static void a_floor_rises_as_far_as_ids_are_final(void **state)
 {
     (void)state;
     sl_floor f = { .at = 5 };
-    sl_marks_note(&m, 100);
+    sl_marks_note(&m, 100, 1);
     read_beside_nobody(100);
     sl_marks_raise(&m, &f, 50);
     assert_int_equal(f.at, 50);
@@ -107,6 +129,7 @@ int main(void)
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(an_answer_counts_for_the_read_behind_it),
+        TEST(where_many_come_it_is_asked_ahead),
         TEST(what_others_learn_during_a_read_does_not_count),
         TEST(a_stretch_ends_where_ids_are_not_final),
         TEST(lanes_of_others_are_out_of_reach),
