@@ -8,6 +8,7 @@
 #include "lib/idle.h"
 #include "lib/journaled.h"
 #include "lib/keep_keys.h"
+#include "lib/rhythm.h"
 #include "lib/rotate.h"
 #include "lib/sent.h"
 #include "lib/vacuum.h"
@@ -81,6 +82,8 @@ typedef struct session {
     sl_crew *crew;
     sl_relay relay;
     sl_wake wake;
+    sl_rhythm rhythm;
+    bool watching; /* the table, for all workers */
 } session;
 
 /* Of a node that sends under names of its own. */
@@ -94,6 +97,15 @@ static sl_rc session_lives(void *ctx, int64_t id, bool *lives, sl_err *err)
 {
     const session *s = ctx;
     return sl_fences_lives(s->db, id, lives, err);
+}
+
+/* Somebody else may watch while this one works. */
+static void hand_over(void *ctx)
+{
+    session *s = ctx;
+    if (s->watching)
+        sl_idle_hand_over(s->crew->idle);
+    s->watching = false;
 }
 
 static void session_close(session *s)
@@ -112,7 +124,9 @@ static sl_rc session_open(session *s, worker *w, int wake_fd, sl_err *err)
     sl_claim_conf conf;
 
     *s = (session){ .crew = crew,
-                    .relay = { .exact = sl_settings_exact(set),
+                    .relay = { .took = hand_over,
+                               .took_ctx = s,
+                               .exact = sl_settings_exact(set),
                                .stop = crew->stop,
                                .counts = &w->counts,
                                .care = crew->care,
@@ -173,38 +187,79 @@ static sl_rc watch(session *s, worker *w, sl_err *err)
 }
 
 /* What is there and not for us to take now, since others deliver it, is looked at again after growing
- * pauses. */
-static int64_t doze_ns(const worker *w, bool any, unsigned pauses)
+ * pauses. Whether there is any is not known before it is quiet. */
+static int64_t doze_ns(const session *s, const worker *w, bool any, unsigned pauses)
 {
     int64_t poll_ns = w->crew->settings->poll_ns;
+    if (poll_ns > SL_RHYTHM_QUIET_NS && !sl_rhythm_quiet(&s->rhythm, sl_now_ns()))
+        return SL_RHYTHM_QUIET_NS;
     return any ? sl_backoff_ns(pauses, IDLE_BASE_NS, poll_ns)
                : sl_backoff_ns(1, poll_ns, INT64_MAX);
 }
 
+/* A node that the others may have forgotten takes nothing, whatever the strategy. */
+static sl_rc take_turn(session *s, const worker *w, sl_err *err)
+{
+    bool trusted = sl_now_ns() < sl_lanes_trusted_ns(sl_member_lanes(w->crew->member));
+    sl_batch_reset(&s->relay.batch);
+    sl_rc rc = trusted ? sl_relay_turn(&s->relay, err) : SL_OK;
+    if (s->relay.batch.count > 0)
+        sl_rhythm_found(&s->rhythm, sl_now_ns());
+    return rc;
+}
+
+/* The next commit is a moment away: producers need not tell. */
+static sl_rc nap(session *s, const worker *w, sl_err *err)
+{
+    sl_rc rc = sl_wake_disarm(&s->wake, s->db, err);
+    if (rc == SL_OK)
+        sl_stop_sleep(w->crew->stop, SL_RHYTHM_NAP_NS);
+    return rc;
+}
+
+/* Between arming and sleeping. Who peeks at the whole table passes by all that has gone of late and is not cleaned up
+ * yet, which may take long; a turn knows where to go on. *done: something was found. */
+static sl_rc look(session *s, worker *w, bool *any, bool *done, sl_err *err)
+{
+    if (sl_rhythm_quiet(&s->rhythm, sl_now_ns()))
+        return s->relay.claim->ops->peek(s->relay.claim, any, err);
+    sl_rc rc = take_turn(s, w, err);
+    *done = s->relay.batch.count > 0 || s->relay.wait_ns > 0;
+    return rc;
+}
+
 /* Armed first, then a look, then sleep: what was committed before is seen, and what is committed after that
  * is heard of. Who wakes up stays armed for one turn: it may be all that there is to do. */
-static sl_rc doze(session *s, worker *w, unsigned *pauses, sl_err *err)
+static sl_rc doze_armed(session *s, worker *w, unsigned *pauses, sl_err *err)
 {
-    sl_crew *crew = w->crew;
-    bool any = false;
+    bool any = false, done = false;
     sl_rc rc = SL_OK;
-    if (!sl_idle_watch(crew->idle)) {
-        rest(w);
-        return SL_OK;
-    }
     s->wake.woken = false;
-    for (unsigned tries = 1;
-         rc == SL_OK && !any && !s->wake.woken && sl_stop_level_of(crew->stop) == SL_GO;
+    for (unsigned tries = 1; rc == SL_OK && !any && !done && !s->wake.woken &&
+                             sl_stop_level_of(w->crew->stop) == SL_GO;
          tries++) {
         rc = sl_wake_arm(&s->wake, s->db, err);
         if (rc == SL_OK)
-            rc = s->relay.claim->ops->peek(s->relay.claim, &any, err);
-        if (rc == SL_OK && !(any && *pauses == 0))
-            rc = sl_wake_wait(&s->wake, s->db, crew->stop->fd_soon, tries,
-                              doze_ns(w, any, *pauses), err);
+            rc = look(s, w, &any, &done, err);
+        if (rc == SL_OK && !done && !(any && *pauses == 0))
+            rc = sl_wake_wait(&s->wake, s->db, w->crew->stop->fd_soon, tries,
+                              doze_ns(s, w, any, *pauses), err);
     }
-    *pauses = s->wake.woken ? 0 : *pauses + any;
-    sl_idle_hand_over(crew->idle);
+    *pauses = s->wake.woken || done ? 0 : *pauses + any;
+    return rc;
+}
+
+/* One waits for all, the others sleep. */
+static sl_rc doze(session *s, worker *w, unsigned *pauses, sl_err *err)
+{
+    s->watching = sl_idle_watch(w->crew->idle);
+    if (!s->watching) {
+        rest(w);
+        return SL_OK;
+    }
+    sl_rc rc = sl_rhythm_soon(&s->rhythm, sl_now_ns()) ? nap(s, w, err)
+                                                        : doze_armed(s, w, pauses, err);
+    hand_over(s);
     return rc;
 }
 
@@ -259,11 +314,7 @@ static sl_rc turn_until(session *s, worker *w, sl_err *err)
     bool done = false;
     sl_rc rc = SL_OK;
     while (rc == SL_OK && !done && sl_stop_level_of(w->crew->stop) == SL_GO) {
-        /* A node that the others may have forgotten takes nothing, whatever the strategy. */
-        bool trusted = sl_now_ns() < sl_lanes_trusted_ns(sl_member_lanes(w->crew->member));
-        sl_batch_reset(&s->relay.batch);
-        if (trusted)
-            rc = sl_relay_turn(&s->relay, err);
+        rc = take_turn(s, w, err);
         if (rc != SL_OK)
             return rc;
         w->failures = 0;

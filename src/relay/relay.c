@@ -272,6 +272,8 @@ static sl_rc turn(sl_relay *r, int64_t max, bool careful, bool *settled, sl_err 
     if (rc != SL_OK || b->count == 0)
         return rc;
     r->counts->taken += b->count;
+    if (r->took)
+        r->took(r->took_ctx);
     record_all(r, SL_REC_TAKEN, true);
     SL_FAULT("taken");
 
