@@ -150,6 +150,7 @@ static sl_rc lease_and_read(guard_claim *c, sl_batch *b, int64_t max, sl_err *er
                     sl_text(sl_str_of(c->keyed.conf.worker)) };
     sl_call calls[8];
     size_t n = 0;
+    size_t lease_at = 0;
     c->going.count = 0;
     if (c->keyed.over)
         note_locked(c);
@@ -161,6 +162,7 @@ static sl_rc lease_and_read(guard_claim *c, sl_batch *b, int64_t max, sl_err *er
     if (claims->count) {
         calls[n++] =
             (sl_call){ .stmt = sl_db_stmt(db, "guard/draw"), .row = epoch_row, .ctx = c };
+        lease_at = n;
         calls[n++] = (sl_call){
             .stmt = sl_db_stmt(db, "guard/lease"), .in = in, .row = count_row, .ctx = c
         };
@@ -168,7 +170,10 @@ static sl_rc lease_and_read(guard_claim *c, sl_batch *b, int64_t max, sl_err *er
     n += sl_keyed_read(&c->keyed, b, max, calls + n, read_in);
     calls[n++] = (sl_call){ .stmt = sl_db_stmt(db, "tx/commit") };
     c->counted = 0;
-    return db->ops->run(db, calls, n, err);
+    sl_rc rc = db->ops->run(db, calls, n, err);
+    if (claims->count && calls[lease_at].stmt->ncols == 0)
+        c->counted = calls[lease_at].affected; /* a row for each key: none tells of all */
+    return rc;
 }
 
 static void keep_all(guard_claim *c)

@@ -1,4 +1,4 @@
 -- What advisory/keep has kept, unless another has taken it over.
 -- in:  claim text[], epoch int8
--- out: claim text
-DELETE FROM sluice_outbox_claims WHERE claim = ?1 AND epoch = ?2 RETURNING claim;
+-- out: none
+DELETE FROM sluice_outbox_claims WHERE claim = ?1 AND epoch = ?2;

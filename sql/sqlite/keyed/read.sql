@@ -1,6 +1,7 @@
--- A message that was found when its key was. `wait` says why it may not go: 1 its key is blocked, 2 its
--- time has not come, 3 the same, and it was never tried. epoch/next has run before.
--- in:  id int8[]
+-- The messages that were found when their keys were, if they are still there, in one statement and in the order of their
+-- ids. `wait` says why one may not go: 1 its key is blocked, 2 its time has not come, 3 the same, and it was never tried.
+-- epoch/next has run before.
+-- in:  id json
 -- out: id int8, epoch int8, attempt int8, created_at int8, topic text, entity_key text,
 --      event_type text, content_type text, headers text, payload blob, lane int8, wait int8
 SELECT f.id, (SELECT CAST(m.value AS INTEGER) FROM sluice_outbox_meta m WHERE m.name = 'epoch'),
@@ -17,4 +18,5 @@ SELECT f.id, (SELECT CAST(m.value AS INTEGER) FROM sluice_outbox_meta m WHERE m.
                     ELSE 0 END AS sluice_wait
           FROM sluice_outbox o
           LEFT JOIN sluice_outbox_keys k ON k.entity_key = o.entity_key
-         WHERE o.id = ?1 AND o.held = 0) f;
+         WHERE o.id IN (SELECT u.value FROM json_each(?1) u) AND o.held = 0) f
+ ORDER BY f.id;
