@@ -163,16 +163,12 @@ static sl_rc lease_and_read(guard_claim *c, sl_batch *b, int64_t max, sl_err *er
         calls[n++] =
             (sl_call){ .stmt = sl_db_stmt(db, "guard/draw"), .row = epoch_row, .ctx = c };
         lease_at = n;
-        calls[n++] = (sl_call){
-            .stmt = sl_db_stmt(db, "guard/lease"), .in = in, .row = count_row, .ctx = c
-        };
+        calls[n++] = (sl_call){ .stmt = sl_db_stmt(db, "guard/lease"), .in = in };
     }
     n += sl_keyed_read(&c->keyed, b, max, calls + n, read_in);
     calls[n++] = (sl_call){ .stmt = sl_db_stmt(db, "tx/commit") };
-    c->counted = 0;
     sl_rc rc = db->ops->run(db, calls, n, err);
-    if (claims->count && calls[lease_at].stmt->ncols == 0)
-        c->counted = calls[lease_at].affected; /* a row for each key: none tells of all */
+    c->counted = claims->count ? calls[lease_at].affected : 0;
     return rc;
 }
 
