@@ -166,7 +166,7 @@ static void ask_stretch(sl_lanes_claim *c, reading *r, int64_t max)
     bool marks = c->marks.able;
     int64_t end = sl_stretch_end(&c->stretch, from, max);
     int64_t unread = c->stretch.next > from ? c->stretch.next : from;
-    r->upto = marks ? sl_marks_end(&c->marks, unread, end, max) : end;
+    r->upto = marks ? sl_marks_end(&c->marks, unread, end, max, sl_now_ns()) : end;
     r->capped = r->upto < end;
     memcpy(r->take_in,
            (sl_val[]){
@@ -220,7 +220,7 @@ static void raise_floors(sl_lanes_claim *c, int64_t seen, int64_t came)
 {
     for (size_t i = 0; i < c->uses.count; i++)
         sl_marks_raise(&c->marks, &c->uses.v[i].floor, c->firsts[i] ? c->firsts[i] : seen);
-    sl_marks_note(&c->marks, c->last, came);
+    sl_marks_note(&c->marks, c->last, came, sl_now_ns());
 }
 
 /* A read that was not full has shown all that it was asked for. */
@@ -280,12 +280,12 @@ static bool stretch_pays(const sl_lanes_claim *c, int64_t max)
            sl_stretch_pays(&c->stretch, lowest_floor(c), max, sl_now_ns());
 }
 
-/* A stretch that gives nothing says nothing if there is more behind it, or one that is too large. */
+/* A stretch that gives nothing says nothing if there is more behind it, unless that is to wait, or one that is too large. */
 sl_rc sl_lanes_read(sl_lanes_claim *c, sl_batch *b, int64_t max, sl_err *err)
 {
     if (stretch_pays(c, max)) {
         sl_rc rc = read_once(c, b, max, true, err);
-        bool all = !c->beyond && !c->large;
+        bool all = (!c->beyond || sl_marks_patient(&c->marks)) && !c->large;
         if (rc != SL_OK || all || b->count > 0 || sl_ordered_found(&c->found))
             return rc;
         sl_lanes_plan_quotas(c, max);

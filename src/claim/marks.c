@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "claim/marks.h"
 
+#include "core/clock.h"
 #include "core/mem.h"
 
 /* To ask who writes costs as much as to delete so many messages: then a mark is worth it. */
 enum { WORTH = 32 };
+/* From so many in a read on: below, what is saved is less than the time that it costs them. */
+enum { MANY = 128 };
+/* Producers that keep up such a load have short transactions. */
+#define PATIENCE_NS (10 * SL_MS)
 
 void sl_marks_fini(sl_marks *m)
 {
@@ -26,17 +31,35 @@ void sl_marks_answered(sl_marks *m, bool ok)
 }
 
 /* Where many come, as many are likely to come next: so that it is known of them when they are read. */
-void sl_marks_note(sl_marks *m, int64_t last, int64_t came)
+void sl_marks_note(sl_marks *m, int64_t last, int64_t came, int64_t now_ns)
 {
     if (last > m->final || came >= WORTH)
         sl_final_want(m->source, came >= WORTH ? last + 1 : last);
+    if (came >= MANY)
+        m->patient_ns = now_ns + PATIENCE_NS;
 }
 
-int64_t sl_marks_end(const sl_marks *m, int64_t from, int64_t upto, int64_t max)
+bool sl_marks_patient(const sl_marks *m)
+{
+    return m->patient_ns > 0;
+}
+
+/* Who writes for long would make all others wait each time. */
+static bool is_patient(sl_marks *m, int64_t final, int64_t now_ns)
+{
+    if (m->patient_ns && now_ns >= m->patient_ns)
+        m->stuck = final;
+    if (now_ns >= m->patient_ns || final == m->stuck)
+        m->patient_ns = 0;
+    return sl_marks_patient(m);
+}
+
+int64_t sl_marks_end(sl_marks *m, int64_t from, int64_t upto, int64_t max, int64_t now_ns)
 {
     int64_t final = sl_final_upto(m->source);
     int64_t enough = max < WORTH ? max : WORTH;
-    return final < upto && final + 1 - from >= enough ? final + 1 : upto;
+    bool patient = is_patient(m, final, now_ns);
+    return final < upto && (patient || final + 1 - from >= enough) ? final + 1 : upto;
 }
 
 sl_val sl_marks_table(sl_marks *m, const sl_lane_uses *uses, size_t lanes)

@@ -15,6 +15,8 @@ typedef struct sl_marks {
     int64_t final;  /* ids up to this were final before the last read */
     int64_t *table; /* a floor for each lane of the table */
     size_t cap;
+    int64_t patient_ns; /* so long it is waited for ids to become final; 0: not at all */
+    int64_t stuck; /* where that was in vain: until they have gone on, it is not tried again */
     sl_final *source;
     sl_final_asked asked;
 } sl_marks;
@@ -25,10 +27,14 @@ void sl_marks_fini(sl_marks *m);
 size_t sl_marks_ask(sl_marks *m, sl_db *db, sl_call calls[SL_FINAL_CALLS]);
 void sl_marks_answered(sl_marks *m, bool ok);
 /* The read gave so many, with ids up to this. */
-void sl_marks_note(sl_marks *m, int64_t last, int64_t came);
+void sl_marks_note(sl_marks *m, int64_t last, int64_t came, int64_t now_ns);
 
-/* Where a stretch ends: before what is not final, if there is enough before that which was not read yet, from `from` on. */
-int64_t sl_marks_end(const sl_marks *m, int64_t from, int64_t upto, int64_t max);
+/* Where a stretch ends: before what is not final, if there is enough before that which was not read yet, from `from` on;
+ * or if more is likely to be in a moment. Under load that makes each message wait for one turn more, and its deletion
+ * is saved. */
+int64_t sl_marks_end(sl_marks *m, int64_t from, int64_t upto, int64_t max, int64_t now_ns);
+/* Is it such a moment? */
+bool sl_marks_patient(const sl_marks *m);
 /* A floor for each lane of the table; those of others are out of reach. */
 sl_val sl_marks_table(sl_marks *m, const sl_lane_uses *uses, size_t lanes);
 /* Nothing lives below `low`, as far as was seen: a floor as far as that is final. */

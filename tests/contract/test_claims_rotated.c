@@ -226,7 +226,7 @@ static int64_t rotate(bool busy)
 static void next_segment(void)
 {
     testdb_exec(&t,
-                "SELECT setval('sluice_outbox_ids', nextval('sluice_outbox_ids') + 131072)");
+                "SELECT setval('sluice_outbox_ids', nextval('sluice_outbox_ids') + 524288)");
 }
 
 static int setup_rotation(void **state)

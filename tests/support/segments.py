@@ -1,12 +1,12 @@
 """The segments of a table of layout rotated: producers are sent on to the next one, and what is emptied is counted.
 
     audit(url)
-    next_segment(url)         # as after a hundred thousand messages
+    next_segment(url)         # as after half a million messages
     truncations(url)          # (how many took messages with them, how many messages those were)
 """
 from harness import query
 
-SEGMENT = 131072  # ids
+SEGMENT = 524288  # ids
 SEGMENTS = 4
 
 AUDIT = """

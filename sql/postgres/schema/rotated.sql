@@ -1,4 +1,4 @@
--- Layout `rotated`: the table is a ring of four segments, by ranges of 131,072 ids. What was delivered stays in its
+-- Layout `rotated`: the table is a ring of four segments, by ranges of 524,288 ids. What was delivered stays in its
 -- segment until nothing in that is left to do; then the segment is emptied as a whole. So nothing is written for a
 -- message that has gone, and there is nothing to vacuum. Run before 001, which then finds the table.
 -- Ids are given by the table and by nobody else: a message with an id below a position would never be looked for.
@@ -33,7 +33,7 @@ CREATE TABLE sluice_outbox (
     leased_until    timestamptz,
     epoch           bigint NOT NULL DEFAULT 0,
     worker          text
-) PARTITION BY LIST (((id / 131072) % 4));
+) PARTITION BY LIST (((id / 524288) % 4));
 
 -- Vacuum seldom: rows that are dead go with their segment.
 CREATE TABLE sluice_outbox_s0 PARTITION OF sluice_outbox FOR VALUES IN (0) WITH (

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "claim/marks.h"
 
+#include "core/clock.h"
 #include "support/fakedb.h"
+
+#define NOW_NS (INT64_C(1000) * SL_SEC)
 
 static sl_marks m;
 static fakedb db;
@@ -37,7 +40,7 @@ static void read_beside_nobody(int64_t given)
 static void an_answer_counts_for_the_read_behind_it(void **state)
 {
     (void)state;
-    sl_marks_note(&m, 500, 1);
+    sl_marks_note(&m, 500, 1, NOW_NS);
     read_beside_nobody(700);
     assert_int_equal(m.final, 700);
 }
@@ -47,17 +50,17 @@ static void where_many_come_it_is_asked_ahead(void **state)
 {
     (void)state;
     sl_call calls[SL_FINAL_CALLS];
-    sl_marks_note(&m, 700, 100);
+    sl_marks_note(&m, 700, 100, NOW_NS);
     read_beside_nobody(700);
-    sl_marks_note(&m, 700, 31);
+    sl_marks_note(&m, 700, 31, NOW_NS);
     usleep(2000); /* it may be asked again by now */
     assert_int_equal(sl_marks_ask(&m, &db.base, calls), SL_FINAL_CALLS); /* of the 100 */
     sl_marks_answered(&m, true);
     read_beside_nobody(900);
-    sl_marks_note(&m, 900, 31);
+    sl_marks_note(&m, 900, 31, NOW_NS);
     usleep(2000);
     assert_int_equal(sl_marks_ask(&m, &db.base, calls), 0);
-    sl_marks_note(&m, 900, 32);
+    sl_marks_note(&m, 900, 32, NOW_NS);
     read_beside_nobody(901);
     assert_int_equal(m.final, 901);
 }
@@ -86,15 +89,45 @@ static void what_others_learn_during_a_read_does_not_count(void **state)
 static void a_stretch_ends_where_ids_are_not_final(void **state)
 {
     (void)state;
-    assert_int_equal(sl_marks_end(&m, 1, 8001, 500), 8001);
-    sl_marks_note(&m, 700, 1);
+    assert_int_equal(sl_marks_end(&m, 1, 8001, 500, NOW_NS), 8001);
+    sl_marks_note(&m, 700, 1, NOW_NS);
     read_beside_nobody(700);
-    assert_int_equal(sl_marks_end(&m, 1, 8001, 500), 701);
-    assert_int_equal(sl_marks_end(&m, 669, 8669, 500), 701);
-    assert_int_equal(sl_marks_end(&m, 670, 8670, 500), 8670);
-    assert_int_equal(sl_marks_end(&m, 700, 8700, 1), 701); /* a whole batch is always enough */
-    assert_int_equal(sl_marks_end(&m, 701, 8701, 1), 8701);
-    assert_int_equal(sl_marks_end(&m, 1, 600, 500), 600);
+    assert_int_equal(sl_marks_end(&m, 1, 8001, 500, NOW_NS), 701);
+    assert_int_equal(sl_marks_end(&m, 669, 8669, 500, NOW_NS), 701);
+    assert_int_equal(sl_marks_end(&m, 670, 8670, 500, NOW_NS), 8670);
+    assert_int_equal(sl_marks_end(&m, 700, 8700, 1, NOW_NS),
+                     701); /* a whole batch is always enough */
+    assert_int_equal(sl_marks_end(&m, 701, 8701, 1, NOW_NS), 8701);
+    assert_int_equal(sl_marks_end(&m, 1, 600, 500, NOW_NS), 600);
+}
+
+/* Under load: what is not final yet will be in a moment. But not for longer than that moment. */
+static void where_many_come_it_is_waited_for_ids_to_be_final(void **state)
+{
+    (void)state;
+    sl_marks_note(&m, 700, 127, NOW_NS);
+    read_beside_nobody(700);
+    assert_int_equal(sl_marks_end(&m, 701, 8701, 500, NOW_NS), 8701);
+    sl_marks_note(&m, 700, 128, NOW_NS);
+    assert_int_equal(sl_marks_end(&m, 701, 8701, 500, NOW_NS), 701);
+    assert_true(sl_marks_patient(&m));
+    assert_int_equal(sl_marks_end(&m, 701, 8701, 500, NOW_NS + 9 * SL_MS), 701);
+    assert_int_equal(sl_marks_end(&m, 701, 8701, 500, NOW_NS + 10 * SL_MS), 8701);
+    assert_false(sl_marks_patient(&m));
+}
+
+/* A producer whose transaction lasts keeps nobody waiting twice. */
+static void what_was_waited_for_in_vain_is_not_waited_for_again(void **state)
+{
+    (void)state;
+    sl_marks_note(&m, 700, 200, NOW_NS);
+    read_beside_nobody(700);
+    assert_int_equal(sl_marks_end(&m, 701, 8701, 500, NOW_NS + 10 * SL_MS), 8701);
+    sl_marks_note(&m, 800, 200, NOW_NS + 11 * SL_MS);
+    assert_int_equal(sl_marks_end(&m, 801, 8801, 500, NOW_NS + 12 * SL_MS), 8801);
+    sl_marks_note(&m, 900, 200, NOW_NS + 13 * SL_MS);
+    read_beside_nobody(900); /* it has gone */
+    assert_int_equal(sl_marks_end(&m, 901, 8901, 500, NOW_NS + 14 * SL_MS), 901);
 }
 
 static void lanes_of_others_are_out_of_reach(void **state)
@@ -112,7 +145,7 @@ static void a_floor_rises_as_far_as_ids_are_final(void **state)
 {
     (void)state;
     sl_floor f = { .at = 5 };
-    sl_marks_note(&m, 100, 1);
+    sl_marks_note(&m, 100, 1, NOW_NS);
     read_beside_nobody(100);
     sl_marks_raise(&m, &f, 50);
     assert_int_equal(f.at, 50);
@@ -132,6 +165,8 @@ int main(void)
         TEST(where_many_come_it_is_asked_ahead),
         TEST(what_others_learn_during_a_read_does_not_count),
         TEST(a_stretch_ends_where_ids_are_not_final),
+        TEST(where_many_come_it_is_waited_for_ids_to_be_final),
+        TEST(what_was_waited_for_in_vain_is_not_waited_for_again),
         TEST(lanes_of_others_are_out_of_reach),
         TEST(a_floor_rises_as_far_as_ids_are_final),
     };

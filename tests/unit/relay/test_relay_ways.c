@@ -235,25 +235,6 @@ static void expect_turn(sl_rc rc, const char *words, const char *verdicts)
         assert_int_equal(routes[i].users, 0);
 }
 
-static void say_took(void *ctx)
-{
-    sl_buf_puts(ctx, "took");
-}
-
-/* Whoever watches for others must know before a sink keeps the thread. */
-static void it_is_told_what_is_taken_before_it_is_sent(void **state)
-{
-    (void)state;
-    relay.took = say_took;
-    relay.took_ctx = &said;
-    claim.topics = "a";
-    expect_turn(SL_OK, "took a+1 a=1", "s");
-    claim.topics = "";
-    sl_buf_reset(&said);
-    assert_int_equal(sl_relay_turn(&relay, &err), SL_OK);
-    assert_string_equal(sl_buf_text(&said), "");
-}
-
 static void expect_put_off(size_t i, const char *reason)
 {
     const sl_msg *m = &claim.settled[i];
@@ -686,7 +667,6 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(it_is_told_what_is_taken_before_it_is_sent),
         TEST(each_topic_goes_its_way),
         TEST(the_first_that_wants_it_takes_it),
         TEST(a_key_waits_for_the_verdict_of_the_other_way),
