@@ -31,7 +31,7 @@ static const sl_opt flags[] = {
     { "producers", SL_OPT_INT, FLAG(producers), "0", 0, 64, SL_OPT_CLI_ONLY, "N",
       "Of steady: so many sessions commit messages, each at its share of the rate; 0 is one "
       "for "
-      "each 25000 messages a second." },
+      "each 70000 messages a second." },
     { "seconds", SL_OPT_TIME, FLAG(seconds_ns), "30s", SL_SEC, 86400 * SL_SEC, SL_OPT_CLI_ONLY,
       "TIME", "Of steady and idle: for how long." },
     { "rounds", SL_OPT_INT, FLAG(rounds), "3", 1, 99, SL_OPT_CLI_ONLY, "N",

@@ -258,7 +258,7 @@ static sl_rc doze(session *s, worker *w, unsigned *pauses, sl_err *err)
         return SL_OK;
     }
     sl_rc rc = sl_rhythm_soon(&s->rhythm, sl_now_ns()) ? nap(s, w, err)
-                                                        : doze_armed(s, w, pauses, err);
+                                                       : doze_armed(s, w, pauses, err);
     hand_over(s);
     return rc;
 }

@@ -53,7 +53,8 @@ typedef struct sl_relay {
     bool exact;          /* what they say was sent must not be sent again */
     bool unsettled;      /* such a turn could not be settled: `again` */
     bool unclean; /* it is not known what became of something, and nobody will find out */
-    void (*took)(void *ctx); /* told when a turn has taken something, before that is sent; or NULL */
+    void (*took)(
+        void *ctx); /* told when a turn has taken something, before that is sent; or NULL */
     void *took_ctx;
     sl_stop *stop;
     sl_counts *counts;

@@ -19,6 +19,7 @@ static sl_relay relay;
 static sl_route route;
 static sl_err err;
 static sl_verdict settled;
+static bool takes_nothing;
 
 static void say(const char *word)
 {
@@ -31,6 +32,8 @@ static sl_rc claim_take(sl_claim *c, sl_batch *b, int64_t max, sl_err *e)
 {
     (void)c, (void)max, (void)e;
     say("take");
+    if (takes_nothing)
+        return SL_OK;
     sl_msg *m = sl_batch_add(b);
     m->id = m->attempt = 1;
     session = session_later ? session_later : session;
@@ -155,7 +158,7 @@ static int setup(void **state)
     lives = true;
     session = 7;
     session_later = 0;
-    database_fails = false;
+    database_fails = takes_nothing = false;
     held = NULL;
     memset(&counts, 0, sizeof counts);
     route = (sl_route){ .name = "*",
@@ -197,6 +200,22 @@ static void the_sink_is_ready_before_anything_is_taken(void **state)
     (void)state;
     expect_turn(SL_OK, "ready take send");
     assert_int_equal(settled, SL_SENT);
+}
+
+static void say_took(void *ctx)
+{
+    (void)ctx;
+    say("took");
+}
+
+/* Whoever watches for others must know before a sink keeps the thread. */
+static void it_is_told_what_is_taken_before_it_is_sent(void **state)
+{
+    (void)state;
+    relay.took = say_took;
+    expect_turn(SL_OK, "ready take took send");
+    takes_nothing = true;
+    expect_turn(SL_OK, "ready take");
 }
 
 static void a_new_name_is_confirmed_by_the_database(void **state)
@@ -294,6 +313,7 @@ int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
     const struct CMUnitTest tests[] = {
+        TEST(it_is_told_what_is_taken_before_it_is_sent),
         TEST(the_sink_is_ready_before_anything_is_taken),
         TEST(a_new_name_is_confirmed_by_the_database),
         TEST(who_is_no_node_takes_nothing),
