@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How soon after each other a worker's turns find something. While one commit follows the other within a few
+ * How soon after each other the turns of a node find something, whichever worker takes them. While one commit follows the other within a few
  * milliseconds, a worker that naps for one of them costs the database less than one that asks to be woken for each: it
  * would have to be armed and disarmed each time, and producers that notify commit one after the other.
  */
 #ifndef SL_LIB_RHYTHM_H
 #define SL_LIB_RHYTHM_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -16,10 +17,10 @@
 #define SL_RHYTHM_NAP_NS (SL_MS)
 #define SL_RHYTHM_QUIET_NS (100 * SL_MS)
 
-/* Of one worker; all zero at first. */
+/* All zero at first. Shared by threads: what one of two at once notes may be lost, for it is a guess. */
 typedef struct sl_rhythm {
-    int64_t found_ns; /* the last time */
-    int64_t gap_ns;   /* between two of them, of late */
+    _Atomic int64_t found_ns; /* the last time */
+    _Atomic int64_t gap_ns;   /* between two of them, of late */
 } sl_rhythm;
 
 /* A turn found something. */

@@ -7,7 +7,6 @@
 
 #include "core/clock.h"
 #include "lib/conf.h"
-#include "lib/rhythm.h"
 #include "lib/sent.h"
 #include "lib/wake.h"
 
@@ -33,7 +32,6 @@ typedef struct session {
     sl_crew *crew;
     sl_relay relay;
     sl_wake wake;
-    sl_rhythm rhythm;
     bool watching; /* the table, for all workers */
 } session;
 
@@ -140,10 +138,10 @@ static sl_rc watch(session *s, sl_worker *w, sl_err *err)
 
 /* What is there and not for us to take now, since others deliver it, is looked at again after growing
  * pauses. Whether there is any is not known before it is quiet. */
-static int64_t doze_ns(const session *s, const sl_worker *w, bool any, unsigned pauses)
+static int64_t doze_ns(const sl_worker *w, bool any, unsigned pauses)
 {
     int64_t poll_ns = w->crew->settings->poll_ns;
-    if (poll_ns > SL_RHYTHM_QUIET_NS && !sl_rhythm_quiet(&s->rhythm, sl_now_ns()))
+    if (poll_ns > SL_RHYTHM_QUIET_NS && !sl_rhythm_quiet(&w->crew->rhythm, sl_now_ns()))
         return SL_RHYTHM_QUIET_NS;
     return any ? sl_backoff_ns(pauses, IDLE_BASE_NS, poll_ns)
                : sl_backoff_ns(1, poll_ns, INT64_MAX);
@@ -156,7 +154,7 @@ static sl_rc take_turn(session *s, const sl_worker *w, sl_err *err)
     sl_batch_reset(&s->relay.batch);
     sl_rc rc = trusted ? sl_relay_turn(&s->relay, err) : SL_OK;
     if (s->relay.batch.count > 0)
-        sl_rhythm_found(&s->rhythm, sl_now_ns());
+        sl_rhythm_found(&w->crew->rhythm, sl_now_ns());
     return rc;
 }
 
@@ -174,7 +172,7 @@ static sl_rc nap(session *s, const sl_worker *w, sl_err *err)
  * *done: something was found. */
 static sl_rc look(session *s, sl_worker *w, bool was_armed, bool *any, bool *done, sl_err *err)
 {
-    if (sl_rhythm_quiet(&s->rhythm, sl_now_ns()))
+    if (sl_rhythm_quiet(&w->crew->rhythm, sl_now_ns()))
         return s->relay.claim->ops->peek(s->relay.claim, any, err);
     if (was_armed)
         return SL_OK;
@@ -200,7 +198,7 @@ static sl_rc doze_armed(session *s, sl_worker *w, unsigned *pauses, sl_err *err)
             rc = look(s, w, was_armed, &any, &done, err);
         if (rc == SL_OK && !done && !(any && *pauses == 0))
             rc = sl_wake_wait(&s->wake, s->db, w->crew->stop->fd_soon, tries,
-                              doze_ns(s, w, any, *pauses), err);
+                              doze_ns(w, any, *pauses), err);
     }
     *pauses = s->wake.woken || done ? 0 : *pauses + any;
     return rc;
@@ -210,11 +208,13 @@ static sl_rc doze_armed(session *s, sl_worker *w, unsigned *pauses, sl_err *err)
 static sl_rc doze(session *s, sl_worker *w, unsigned *pauses, sl_err *err)
 {
     s->watching = s->watching || sl_idle_watch(w->crew->idle);
-    if (!s->watching) {
-        rest(w);
-        return SL_OK;
+    if (!s->watching) { /* who watches arms, or naps */
+        sl_rc rc = sl_wake_disarm(&s->wake, s->db, err);
+        if (rc == SL_OK)
+            rest(w);
+        return rc;
     }
-    if (sl_rhythm_soon(&s->rhythm, sl_now_ns()))
+    if (sl_rhythm_soon(&w->crew->rhythm, sl_now_ns()))
         return nap(s, w, err);
     sl_rc rc = doze_armed(s, w, pauses, err);
     hand_over(s);

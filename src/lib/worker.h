@@ -8,6 +8,7 @@
 #include "lib/fencer.h"
 #include "lib/idle.h"
 #include "lib/janitor.h"
+#include "lib/rhythm.h"
 #include "lib/rotate.h"
 #include "lib/vacuum.h"
 #include "member/member.h"
@@ -29,6 +30,7 @@ struct sl_crew {
     char *node;
     sl_member *member;
     sl_idle *idle;
+    sl_rhythm rhythm;
     sl_janitor *janitor;
     sl_vacuum vacuum;
     sl_rotate rotate;

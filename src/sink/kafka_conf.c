@@ -374,7 +374,7 @@ static sl_rc set_ours(sl_kafka_conf *c, sl_err *err)
         { "enable.idempotence", "true" },
         { "enable.gapless.guarantee", "true" },
         { "message.timeout.ms", "0" }, /* either all that is under way fails, or nothing */
-        { "linger.ms", "1" },
+        { "linger.ms", "0" },
         { "socket.keepalive.enable", "true" },
         { "socket.nagle.disable", "true" },
         { "log.connection.close", "false" },

@@ -1,5 +1,6 @@
 """wake: notify. Whoever commits a message wakes a node that sleeps; with a `poll` of a minute nothing else
 could be the reason that it is delivered at once."""
+import contextlib
 import json
 import statistics
 import time
@@ -129,3 +130,32 @@ def test_producers_need_no_rights_for_it(sluice, pgdb, tmp_path):
         node.term()
         node.wait(status=0)
         query(pgdb, f"DROP OWNED BY {user}; DROP ROLE {user}")
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_while_commits_follow_each_other_closely_nobody_notifies(sluice, pgdb, workers):
+    """The node naps then: who finds it armed would have to notify, and wait for others who do. After each tenth commit it is
+    asked whether it is, if those ten took less than three milliseconds each."""
+    sluice.run("init", db=pgdb)
+    node = sluice.start("run", "--wake", "notify", "--poll", "60s", "--sink", "null:", "--workers", workers, db=pgdb)
+    node.wait_log("node started")
+    rows, asked, found = 2000, 0, 0
+    with contextlib.closing(psycopg2.connect(pgdb)) as producer:
+        producer.autocommit = True
+        cursor = producer.cursor()
+        for i in range(rows // 10):
+            began = time.monotonic()
+            for _ in range(10):
+                cursor.execute("INSERT INTO outbox (topic, payload) VALUES ('t', '1')")
+                time.sleep(0.001)  # the rate that is wanted: so that the node is done with each before the next one
+            close = time.monotonic() - began < 0.03
+            cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND mode = 'ExclusiveLock'"
+                           " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())")
+            asked += close and i > 10
+            found += close and i > 10 and cursor.fetchone()[0]
+    wait_until(lambda: query(pgdb, "SELECT count(*) FROM outbox")[0][0] == 0, SOON * 2, "all of them")
+    node.term()
+    node.wait(status=0)
+    if asked < 30:
+        pytest.skip(f"too slow a machine: only {asked} times ten commits came closely enough")
+    assert found < asked / 2, f"armed {found} of {asked} times"

@@ -52,6 +52,7 @@ static void what_the_promises_need_is_set(void **state)
     (void)state;
     assert_int_equal(read_all("kafka://h:1,h2", 0, NULL), SL_OK);
     expect_prop("bootstrap.servers", "h:1,h2");
+    expect_prop("linger.ms", "0");
     expect_prop("enable.idempotence", "true");
     expect_prop("enable.gapless.guarantee", "true");
     expect_prop("message.timeout.ms", "0");
