@@ -138,11 +138,12 @@ static sl_rc watch(session *s, sl_worker *w, sl_err *err)
 
 /* What is there and not for us to take now, since others deliver it, is looked at again after growing
  * pauses. Whether there is any is not known before it is quiet. */
-static int64_t doze_ns(const sl_worker *w, bool any, unsigned pauses)
+static int64_t doze_ns(const sl_worker *w, unsigned tries, bool any, unsigned pauses)
 {
     int64_t poll_ns = w->crew->settings->poll_ns;
-    if (poll_ns > SL_RHYTHM_QUIET_NS && !sl_rhythm_quiet(&w->crew->rhythm, sl_now_ns()))
-        return SL_RHYTHM_QUIET_NS;
+    if (!sl_rhythm_quiet(&w->crew->rhythm, sl_now_ns()))
+        return sl_backoff_ns(tries, IDLE_BASE_NS,
+                             poll_ns < SL_RHYTHM_QUIET_NS ? poll_ns : SL_RHYTHM_QUIET_NS);
     return any ? sl_backoff_ns(pauses, IDLE_BASE_NS, poll_ns)
                : sl_backoff_ns(1, poll_ns, INT64_MAX);
 }
@@ -168,21 +169,18 @@ static sl_rc nap(session *s, const sl_worker *w, sl_err *err)
 }
 
 /* Between arming and sleeping. Who peeks at the whole table passes by all that has gone of late and is not cleaned up
- * yet, which may take long; a turn knows where to go on. Who was armed before its last turn has looked with that.
- * *done: something was found. */
-static sl_rc look(session *s, sl_worker *w, bool was_armed, bool *any, bool *done, sl_err *err)
+ * yet, which may take long; a turn knows where to go on. *done: something was found. */
+static sl_rc look(session *s, sl_worker *w, bool *any, bool *done, sl_err *err)
 {
     if (sl_rhythm_quiet(&w->crew->rhythm, sl_now_ns()))
         return s->relay.claim->ops->peek(s->relay.claim, any, err);
-    if (was_armed)
-        return SL_OK;
     sl_rc rc = take_turn(s, w, err);
     *done = s->relay.batch.count > 0 || s->relay.wait_ns > 0;
     return rc;
 }
 
 /* Armed first, then a look, then sleep: what was committed before is seen, and what is committed after that
- * is heard of. Who wakes up stays armed for one turn: it may be all that there is to do. */
+ * is heard of. Who wakes up stays armed for one turn: it may be all that there is to do, and if so it was the look. */
 static sl_rc doze_armed(session *s, sl_worker *w, unsigned *pauses, sl_err *err)
 {
     bool any = false;
@@ -192,13 +190,14 @@ static sl_rc doze_armed(session *s, sl_worker *w, unsigned *pauses, sl_err *err)
     for (unsigned tries = 1; rc == SL_OK && !any && !done && !s->wake.woken &&
                              sl_stop_level_of(w->crew->stop) == SL_GO;
          tries++) {
-        bool was_armed = s->wake.mine;
+        bool looked =
+            tries == 1 && s->wake.mine && !sl_rhythm_quiet(&w->crew->rhythm, sl_now_ns());
         rc = sl_wake_arm(&s->wake, s->db, err);
-        if (rc == SL_OK)
-            rc = look(s, w, was_armed, &any, &done, err);
+        if (rc == SL_OK && !looked)
+            rc = look(s, w, &any, &done, err);
         if (rc == SL_OK && !done && !(any && *pauses == 0))
             rc = sl_wake_wait(&s->wake, s->db, w->crew->stop->fd_soon, tries,
-                              doze_ns(w, any, *pauses), err);
+                              doze_ns(w, tries, any, *pauses), err);
     }
     *pauses = s->wake.woken || done ? 0 : *pauses + any;
     return rc;
