@@ -2,7 +2,8 @@
 -- is locked or written. `wait` says why a message may not go: 1 its key is blocked, 2 its time has
 -- not come, 3 the same, and it was never tried; its payload then stays where it is. While few keys are
 -- blocked a hash table is made of them, which the LIMIT makes certain; of many, each is asked by the
--- index, whatever the planner believes of that table. What goes beyond batch_bytes is left for the next turn; the first message always fits.
+-- index, whatever the planner believes of that table. What goes beyond batch_bytes is left for the next
+-- turn; the first message always fits.
 -- in:  lane int8[], floor int8[], quota int8[], batch int8, batch_bytes int8
 -- out: id int8, epoch int8, attempt int8, created_at timestamptz, topic text, entity_key text,
 --      event_type text, content_type text, headers jsonb, payload bytea, lane int8, wait int8
