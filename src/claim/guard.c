@@ -148,9 +148,8 @@ static sl_rc lease_and_read(guard_claim *c, sl_batch *b, int64_t max, sl_err *er
     sl_val in[] = { sl_texts(claims->v, claims->count), sl_int(sl_keyed_turns(&c->keyed)),
                     sl_int(c->keyed.conf.lease_ns / 1000), sl_int(c->holder),
                     sl_text(sl_str_of(c->keyed.conf.worker)) };
-    sl_call calls[8];
+    sl_call calls[9];
     size_t n = 0;
-    size_t lease_at = 0;
     c->going.count = 0;
     if (c->keyed.over)
         note_locked(c);
@@ -162,14 +161,14 @@ static sl_rc lease_and_read(guard_claim *c, sl_batch *b, int64_t max, sl_err *er
     if (claims->count) {
         calls[n++] =
             (sl_call){ .stmt = sl_db_stmt(db, "guard/draw"), .row = epoch_row, .ctx = c };
-        lease_at = n;
         calls[n++] = (sl_call){ .stmt = sl_db_stmt(db, "guard/lease"), .in = in };
+        calls[n++] =
+            (sl_call){ .stmt = sl_db_stmt(db, "guard/leased"), .row = count_row, .ctx = c };
     }
     n += sl_keyed_read(&c->keyed, b, max, calls + n, read_in);
     calls[n++] = (sl_call){ .stmt = sl_db_stmt(db, "tx/commit") };
-    sl_rc rc = db->ops->run(db, calls, n, err);
-    c->counted = claims->count ? calls[lease_at].affected : 0;
-    return rc;
+    c->counted = 0;
+    return db->ops->run(db, calls, n, err);
 }
 
 static void keep_all(guard_claim *c)
@@ -400,6 +399,7 @@ static sl_rc rehearse(sl_db *db, sl_err *err)
         { .stmt = sl_db_stmt(db, "guard/draw") },
         { .stmt = sl_db_stmt(db, "guard/takeover"), .in = lease_in },
         { .stmt = sl_db_stmt(db, "guard/lease"), .in = lease_in },
+        { .stmt = sl_db_stmt(db, "guard/leased") },
         { .stmt = sl_db_stmt(db, "guard/renew"), .in = turn_in },
         { .stmt = sl_db_stmt(db, "guard/fence"), .in = lease_in },
         { .stmt = sl_db_stmt(db, "guard/sent"), .in = sent_in },

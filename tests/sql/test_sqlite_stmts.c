@@ -294,6 +294,7 @@ static void a_turn_of_keys_is_found_by_id(void **state)
         sl_buf plan = { 0 };
         looks_up("guard/sent", "SEARCH outbox USING INTEGER PRIMARY KEY (rowid=?)\n");
         looks_up("guard/sent", "SEARCH c USING INDEX outbox_ix_claims (epoch=?)\n");
+        looks_up("guard/leased", "SEARCH c USING COVERING INDEX outbox_ix_claims (epoch=?)\n");
         looks_up("keyed/read", "SEARCH o USING INTEGER PRIMARY KEY (rowid=?)\n");
         explain("EXPLAIN QUERY PLAN", "keyed/read", 3, &plan);
         assert_null(strstr(sl_buf_text(&plan), "TEMP B-TREE"));

@@ -1,6 +1,6 @@
 -- A row for this key, unless another turn has it. guard/draw has run before. A row is found by its name:
--- there is nothing that would have to be passed by, and `turns` is not needed. Run once for each key, so the keys are told by
--- the rows that were made: RETURNING would open a table of its own each time, ten times as much as all the rest.
+-- there is nothing that would have to be passed by, and `turns` is not needed. Run once for each key, and guard/leased counts
+-- them: RETURNING would open a table of its own each time, ten times as much as all the rest.
 -- in:  claim text[], turns int8, lease_us int8, holder int8, held_by text
 -- out: none
 INSERT INTO sluice_outbox_claims (claim, epoch, ends_at, holder, held_by)
