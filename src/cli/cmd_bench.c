@@ -26,8 +26,8 @@ static const sl_opt flags[] = {
     { "bytes", SL_OPT_INT, FLAG(bytes), "200", 1, 1000000, SL_OPT_CLI_ONLY, "N",
       "Of a payload, about." },
     { "rate", SL_OPT_INT, FLAG(rate), "0", 0, 10000000, SL_OPT_CLI_ONLY, "N",
-      "Of steady: messages a second; 0 is half of what a drain reaches, which is measured "
-      "first." },
+      "Of steady: messages a second; 0 is half of what a drain in batches of 500 reaches, "
+      "which is measured first." },
     { "producers", SL_OPT_INT, FLAG(producers), "0", 0, 64, SL_OPT_CLI_ONLY, "N",
       "Of steady: so many sessions commit messages, each at its share of the rate; 0 is one "
       "for "
