@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How soon after each other the turns of a node find something, whichever worker takes them. While one commit follows the other within a few
- * milliseconds, a worker that naps for one of them costs the database less than one that asks to be woken for each: it
+ * How soon after each other the turns of a node find something, whichever worker takes them. While one commit follows the other within a
+ * millisecond, a worker that naps for as long costs the database less than one that asks to be woken for each: it
  * would have to be armed and disarmed each time, and producers that notify commit one after the other.
  */
 #ifndef SL_LIB_RHYTHM_H
@@ -26,7 +26,7 @@ typedef struct sl_rhythm {
 /* A turn found something. */
 void sl_rhythm_found(sl_rhythm *r, int64_t now_ns);
 
-/* The next one is likely to, within a few milliseconds. */
+/* The next one is likely to, within a moment. */
 bool sl_rhythm_soon(const sl_rhythm *r, int64_t now_ns);
 
 /* Nothing was found for a while. */
