@@ -45,7 +45,7 @@ static sl_ordered_how *how_of(const advisory_claim *c, sl_fencing *f)
     f->fence = (sl_call){ .stmt = sl_db_stmt(c->keyed.db, "guard/fence"), .in = f->in };
     f->how = (sl_ordered_how){
         .in_transaction = tx,
-        .sent = tx ? "ordered/sent" : "guard/sent",
+        .sent = sl_keyed_sent(&c->keyed, tx),
         .keep = !c->keyed.conf.keep ? NULL
                 : tx                ? "ordered/keep"
                                     : "guard/keep",
@@ -93,7 +93,7 @@ static size_t take_over(const advisory_claim *c, sl_call calls[2], sl_val in[2][
 
 static sl_rc read_locked(advisory_claim *c, sl_batch *b, int64_t max, sl_err *err)
 {
-    sl_val in[3][2], over_in[2][2];
+    sl_val in[3][3], over_in[2][2];
     sl_call calls[6] = {
         { .stmt = sl_db_stmt(c->keyed.db, "epoch/next"), .row = epoch_row, .ctx = c }
     };

@@ -44,7 +44,7 @@ static sl_ordered_how *how_of(const guard_claim *c, sl_fencing *f)
     f->in[1] = sl_int(c->epoch);
     f->fence = (sl_call){ .stmt = sl_db_stmt(c->keyed.db, "guard/fence"), .in = f->in };
     f->how = (sl_ordered_how){
-        .sent = "guard/sent",
+        .sent = sl_keyed_sent(&c->keyed, false),
         .keep = c->keyed.conf.keep ? "guard/keep" : NULL,
         .fence = &f->fence,
         .fenced = (int64_t)c->ours.count,
@@ -144,7 +144,7 @@ static sl_rc lease_and_read(guard_claim *c, sl_batch *b, int64_t max, sl_err *er
 {
     sl_db *db = c->keyed.db;
     const sl_str_list *claims = &c->keyed.claims;
-    sl_val read_in[3][2];
+    sl_val read_in[3][3];
     sl_val in[] = { sl_texts(claims->v, claims->count), sl_int(sl_keyed_turns(&c->keyed)),
                     sl_int(c->keyed.conf.lease_ns / 1000), sl_int(c->holder),
                     sl_text(sl_str_of(c->keyed.conf.worker)) };

@@ -78,7 +78,7 @@ static sl_rc room_row(void *ctx, const sl_val *cols, sl_err *err)
 static void clear(sl_keyed *k)
 {
     k->ids.count = k->delayed.count = k->claims.count = k->empty.count = 0;
-    k->over = false;
+    k->over = k->together = false;
     sl_window_reset(&k->window);
     sl_arena_reset(&k->names);
 }
@@ -256,16 +256,33 @@ sl_rc sl_keyed_expire(sl_keyed *k, sl_err *err)
 
 /* ---- Reading ---- */
 
-size_t sl_keyed_read(sl_keyed *k, sl_batch *b, int64_t max, sl_call calls[3], sl_val in[3][2])
+/* They come key by key. */
+static void ask_messages(sl_keyed *k, sl_call *call, sl_val in[3])
+{
+    int64_t first = INT64_MAX;
+    int64_t last = 0;
+    for (size_t i = 0; i < k->ids.count; i++) {
+        first = k->ids.v[i] < first ? k->ids.v[i] : first;
+        last = k->ids.v[i] > last ? k->ids.v[i] : last;
+    }
+    k->together =
+        sl_db_has(k->db, "keyed/read_stretch") && sl_stretch_dense(first, last, k->ids.count);
+    in[0] = sl_ints(k->ids.v, k->ids.count);
+    in[1] = sl_int(first);
+    in[2] = sl_int(last);
+    *call =
+        (sl_call){ .stmt = sl_db_stmt(k->db, k->together ? "keyed/read_stretch" : "keyed/read"),
+                   .in = in,
+                   .row = sl_ordered_row,
+                   .ctx = &k->found };
+}
+
+size_t sl_keyed_read(sl_keyed *k, sl_batch *b, int64_t max, sl_call calls[3], sl_val in[3][3])
 {
     size_t n = 0;
     sl_ordered_begin(&k->found, b, max, k->conf.batch_bytes);
     if (k->ids.count) {
-        in[0][0] = sl_ints(k->ids.v, k->ids.count);
-        calls[0] = (sl_call){ .stmt = sl_db_stmt(k->db, "keyed/read"),
-                              .in = in[0],
-                              .row = sl_ordered_row,
-                              .ctx = &k->found };
+        ask_messages(k, &calls[0], in[0]);
         return 1;
     }
     in[0][0] = sl_texts(k->claims.v, k->claims.count);
@@ -295,6 +312,19 @@ sl_rc sl_keyed_peek(const sl_keyed *k, const char *stmt, bool *any, sl_err *err)
 
 /* ---- Opening and closing ---- */
 
+static sl_rc rehearse_stretch(sl_db *db, sl_err *err)
+{
+    int64_t no_id;
+    sl_val in[] = { sl_ints(&no_id, 0), sl_int(0), sl_int(0) };
+    sl_val sent_in[] = { in[0], in[0] };
+    sl_call calls[] = {
+        { .stmt = sl_db_stmt(db, "keyed/read_stretch"), .in = in, .row = sl_ordered_row },
+        { .stmt = sl_db_stmt(db, "ordered/sent_stretch"), .in = sent_in },
+        { .stmt = sl_db_stmt(db, "guard/sent_stretch"), .in = sent_in },
+    };
+    return db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
+}
+
 /* Runs everything once on nothing. */
 static sl_rc rehearse(sl_keyed *k, sl_err *err)
 {
@@ -321,7 +351,9 @@ static sl_rc rehearse(sl_keyed *k, sl_err *err)
         { .stmt = sl_db_stmt(k->db, "keyed/sweep"), .in = names },
         { .stmt = sl_db_stmt(k->db, "tx/commit") },
     };
-    return k->db->ops->run(k->db, calls, sizeof calls / sizeof calls[0], err);
+    sl_rc rc = k->db->ops->run(k->db, calls, sizeof calls / sizeof calls[0], err);
+    return rc == SL_OK && sl_db_has(k->db, "keyed/read_stretch") ? rehearse_stretch(k->db, err)
+                                                                 : rc;
 }
 
 sl_rc sl_keyed_open(sl_keyed *k, sl_db *db, const sl_claim_conf *conf, bool leases, sl_err *err)

@@ -9,6 +9,7 @@
 #ifndef SL_CLAIM_KEYED_H
 #define SL_CLAIM_KEYED_H
 
+#include "claim/stretch.h"
 #include "claim/window.h"
 
 typedef struct sl_keyed {
@@ -21,6 +22,8 @@ typedef struct sl_keyed {
     sl_str_list
         claims;     /* names of the keys that were locked: 'k' and the key, 'i' and the id */
     sl_id_list ids; /* their messages; none: they are keys with held messages that are due */
+    bool
+        together; /* those stand close to each other: a range of the table is read, and deleted */
     sl_id_list delayed; /* those of them that are delayed */
     sl_str_list empty;  /* blocked keys that were locked and wait for nothing */
     sl_arena names;     /* bytes of names of blocked keys */
@@ -55,7 +58,15 @@ int64_t sl_keyed_turns(const sl_keyed *k);
 
 /* The calls that read what is locked, to be run in the same transaction; returns how many, at most
  * three. `in` has room for their parameters. */
-size_t sl_keyed_read(sl_keyed *k, sl_batch *b, int64_t max, sl_call calls[3], sl_val in[3][2]);
+size_t sl_keyed_read(sl_keyed *k, sl_batch *b, int64_t max, sl_call calls[3], sl_val in[3][3]);
+
+/* The statement that deletes them: in the transaction that has the locks, or by the leases. */
+static inline const char *sl_keyed_sent(const sl_keyed *k, bool in_transaction)
+{
+    if (in_transaction)
+        return k->together ? "ordered/sent_stretch" : "ordered/sent";
+    return k->together ? "guard/sent_stretch" : "guard/sent";
+}
 
 /* The turn ends with these verdicts. Where nothing was tried, the next one looks at the same kind of keys again. */
 static inline void sl_keyed_ends(sl_keyed *k, const sl_batch *b)

@@ -2,7 +2,8 @@
 /*
  * A worker that is busy with most of the lanes reads the table in its own order and deletes ranges of it
  * (claim/stretch.h). Where it does, and only there, a batch is full and its ids leave nothing out; so
- * each test counts such batches, and all that the others promise holds for them, too.
+ * each test counts such batches, and all that the others promise holds for them, too. Strategies that claim keys do the
+ * same on PostgreSQL with messages that stand close to each other (claim/keyed.h).
  */
 #include "contract/ordered.h"
 
@@ -265,6 +266,55 @@ static void a_lane_that_was_lost_keeps_its_messages(void **state)
     assert_int_equal((size_t)testdb_count(&t), 5000 - came + of_lane);
 }
 
+/* ---- Strategies that claim keys ---- */
+
+/* Far from each other they are looked up one by one. */
+static void those_far_apart_come_as_well(void **state)
+{
+    (void)state;
+    fill(5000, KEYS, 10);
+    testdb_exec(&t, "UPDATE sluice_outbox SET id = -id"); /* no id twice meanwhile */
+    testdb_exec(&t, "UPDATE sluice_outbox SET id = -10 * id");
+    open_worker(&a);
+    take_the_rest(&a, 5000);
+    assert_int_equal(stretches, 0);
+}
+
+/* Another has taken over one of the keys meanwhile. */
+static void lose_a_key(int apart)
+{
+    char sql[160];
+    fill(5000, KEYS, 10);
+    snprintf(sql, sizeof sql, "UPDATE sluice_outbox SET id = -id * %d", apart);
+    testdb_exec(&t, sql);
+    testdb_exec(&t, "UPDATE sluice_outbox SET id = -id");
+    open_worker(&a);
+    assert_int_equal(take_some(&a, MAX), MAX);
+    size_t of_key = 0;
+    for (size_t i = 0; i < a.batch.count; i++)
+        of_key += sl_str_eq(a.batch.msgs[i].key, SL_STR("k7"));
+    assert_true(of_key > 0);
+    testdb_exec(&t, "UPDATE sluice_outbox_claims SET keys = array_remove(keys, 'kk7')");
+    assert_int_equal(worker_settle(&a, SL_SENT, SL_NONE), of_key);
+    snprintf(sql, sizeof sql,
+             "SELECT count(*) FROM sluice_outbox WHERE id <= %lld AND entity_key = 'k7'",
+             (long long)a.batch.msgs[MAX - 1].id);
+    assert_int_equal((size_t)testdb_int(&t, sql), of_key);
+    assert_int_equal((size_t)testdb_count(&t), 5000 - MAX + of_key);
+}
+
+static void a_key_that_was_lost_keeps_its_messages(void **state)
+{
+    (void)state;
+    lose_a_key(1);
+}
+
+static void also_where_they_stand_far_apart(void **state)
+{
+    (void)state;
+    lose_a_key(10);
+}
+
 /* ---- The statements alone ---- */
 
 static sl_rc count_row(void *ctx, const sl_val *cols, sl_err *err)
@@ -346,9 +396,30 @@ static void an_epoch_is_that_of_its_lane(void **state)
     assert_int_equal(gone, 1);
 }
 
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup_stretch, teardown)
+
+static int on_keys(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(the_busy_read_the_table_in_its_order),
+        TEST(what_is_committed_late_in_between_stays),
+        TEST(workers_share_the_table),
+        TEST(what_waits_holds_its_key),
+        TEST(those_far_apart_come_as_well),
+    };
+    const struct CMUnitTest leases[] = {
+        TEST(a_key_that_was_lost_keeps_its_messages),
+        TEST(also_where_they_stand_far_apart),
+    };
+    strategy = sl_claim_named("advisory");
+    int failed = cmocka_run_group_tests_name("postgres, advisory", tests, NULL, NULL);
+    strategy = sl_claim_named("guard");
+    failed += cmocka_run_group_tests_name("postgres, guard", tests, NULL, NULL);
+    return failed + cmocka_run_group_tests_name("postgres, leases", leases, NULL, NULL);
+}
+
 static int on(const char *name)
 {
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup_stretch, teardown)
     const struct CMUnitTest tests[] = {
         TEST(the_busy_read_the_table_in_its_order),
         TEST(quiet_lanes_are_no_obstacle),
@@ -368,7 +439,7 @@ static int on(const char *name)
     testdb_rotated = true;
     failed += cmocka_run_group_tests_name("postgres, rotated", tests, NULL, NULL);
     testdb_rotated = false;
-    return failed;
+    return failed + on_keys();
 }
 
 int main(void)

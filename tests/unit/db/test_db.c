@@ -115,13 +115,23 @@ static bool has_stmt(const char *dialect, const char *name)
     return false;
 }
 
-/* Savepoints and sessions are the drivers' own, PostgreSQL alone has positions; and in the bench PostgreSQL has loops and a scenario that others have not. */
+/* Savepoints and sessions are the drivers' own, PostgreSQL alone has positions, and reads keys by ranges; and in the bench PostgreSQL has loops and a scenario that others have not. */
 static bool is_own(const char *name)
 {
-    static const char *const own[] = { "session/",       "tx/savepoint",  "tx/release",
-                                       "tx/rollback_to", "bench/lanes_",  "bench/advisory_",
-                                       "bench/snapshot", "bench/hold",    "done/",
-                                       "floor/given",    "bench/rotated_" };
+    static const char *const own[] = { "session/",
+                                       "tx/savepoint",
+                                       "tx/release",
+                                       "tx/rollback_to",
+                                       "bench/lanes_",
+                                       "bench/advisory_",
+                                       "bench/snapshot",
+                                       "bench/hold",
+                                       "done/",
+                                       "floor/given",
+                                       "bench/rotated_",
+                                       "keyed/read_stretch",
+                                       "ordered/sent_stretch",
+                                       "guard/sent_stretch" };
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (!strncmp(name, own[i], strlen(own[i])))
             return true;
