@@ -410,7 +410,10 @@ static sl_rc rehearse(sl_db *db, sl_err *err)
         { .stmt = sl_db_stmt(db, "guard/keys"), .in = sent_in },
         { .stmt = sl_db_stmt(db, "tx/commit") },
     };
-    return db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
+    sl_rc rc = db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
+    if (rc == SL_OK && sl_db_has(db, "guard/sent_stretch"))
+        rc = sl_db_run1(db, "guard/sent_stretch", sent_in, NULL, NULL, NULL, err);
+    return rc;
 }
 
 static sl_rc guard_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl_err *err)

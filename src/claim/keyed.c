@@ -316,11 +316,9 @@ static sl_rc rehearse_stretch(sl_db *db, sl_err *err)
 {
     int64_t no_id;
     sl_val in[] = { sl_ints(&no_id, 0), sl_int(0), sl_int(0) };
-    sl_val sent_in[] = { in[0], in[0] };
     sl_call calls[] = {
         { .stmt = sl_db_stmt(db, "keyed/read_stretch"), .in = in, .row = sl_ordered_row },
-        { .stmt = sl_db_stmt(db, "ordered/sent_stretch"), .in = sent_in },
-        { .stmt = sl_db_stmt(db, "guard/sent_stretch"), .in = sent_in },
+        { .stmt = sl_db_stmt(db, "ordered/sent_stretch"), .in = in },
     };
     return db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
 }
