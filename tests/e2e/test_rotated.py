@@ -77,6 +77,7 @@ def go_round(url, node, keep=()):
         messages.update(commit(url, 100))
         wait_until(lambda: waiting(url) <= rows(url, "held"), 20, "all but what is held is delivered")
         next_segment(url)
+    assert {segment_of(id) for id in messages} == set(range(SEGMENTS))
     wait_until(lambda: full(url) <= set(keep), 20, "the segments are empty")
     assert node.running
     return messages

@@ -149,6 +149,50 @@ static void so_it_is_with_every_column_renamed(void **state)
     testdb_map_fini(&map);
 }
 
+/* ---- The same in all ---- */
+
+#define RULE_BEGINS                                                                            \
+    "CASE WHEN (SELECT count(*) FROM (SELECT FROM sluice_outbox_keys LIMIT 257) f)"
+#define RULE_ENDS "THEN CASE WHEN m.attempts > 0 OR m.last_error IS NOT NULL THEN 2 ELSE 3 END"
+
+/* Why a message may not go, as this statement has it, with one space for any number of them. */
+static void rule_of(const sl_stmt *s, sl_buf *out)
+{
+    const char *p = strstr(s->text, RULE_BEGINS);
+    const char *end = p ? strstr(p, RULE_ENDS) : NULL;
+    if (!end)
+        fail_msg("%s has no rule, or one that begins or ends otherwise", s->name);
+    for (bool gap = false; p < end + strlen(RULE_ENDS); p++) {
+        bool space = *p == ' ' || *p == '\n';
+        if (space && !gap)
+            sl_buf_puts(out, " ");
+        else if (!space)
+            sl_buf_put(out, p, 1);
+        gap = space;
+    }
+}
+
+/* Each statement stands whole in its file, so that those who read messages repeat it: which of them wait must not depend
+ * on the way they are read. */
+static void who_waits_is_the_same_in_all(void **state)
+{
+    (void)state;
+    int readers = 0;
+    sl_buf first = { 0 };
+    for (int i = 0; i < sl_stmts_count; i++) {
+        const sl_stmt *s = &sl_stmts[i];
+        sl_buf rule = { 0 };
+        if (strcmp(s->dialect, "postgres") != 0 || !strstr(s->text, "sluice_outbox_keys LIMIT"))
+            continue;
+        rule_of(s, readers++ ? &rule : &first);
+        if (rule.n)
+            assert_string_equal(sl_buf_text(&rule), sl_buf_text(&first));
+        sl_buf_fini(&rule);
+    }
+    assert_int_equal(readers, 5);
+    sl_buf_fini(&first);
+}
+
 /* ---- Verbatim ---- */
 
 /* As a reader would: a number in place of sluice_lanes, and nothing else. */
@@ -214,6 +258,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(every_statement_is_as_declared),
         TEST(so_it_is_with_every_column_renamed),
+        cmocka_unit_test(who_waits_is_the_same_in_all),
         TEST(every_text_runs_as_it_stands),
         TEST(adopting_runs_as_it_stands),
     };
