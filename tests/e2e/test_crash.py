@@ -10,7 +10,7 @@ import pytest
 
 from checker import check, commit, committed, read_sink
 from conftest import claims_ended, end_claims, keys_held
-from harness import PATIENCE, WAITS, Gate, all_stopped, is_postgres, query, scaled, wait_until, waiting
+from harness import PATIENCE, WAITS, Gate, all_stopped, is_postgres, pause_outside, query, scaled, wait_until, waiting
 
 WORKERS = 4
 
@@ -321,7 +321,7 @@ def test_paused_before_it_sends(sluice, db, recorded, claim):
     with Gate(os.path.join(sluice.cwd, "a.jsonl")):
         case = TakenOver(sluice, db, recorded, claim)
         assert len(wait_until(lambda: recorded.at_the_gate(case.a, 1), 10, "20 messages in flight")) == 20
-        case.a.pause()
+        pause_outside(case.a, db)
         case.take_over()
     case.judge()
 
@@ -395,7 +395,7 @@ def test_paused_after_it_sent(sluice, db):
     wait_until(lambda: is_full(w), 10, "a full pipe")
     os.close(w)
     assert len(leased_to(db, "a")) == 200
-    a.pause()
+    pause_outside(a, db)
     wait_until(lambda: claims_ended(db), 10, "the end of the leases")
     skip_locked = ["--strategy", "skip-locked"]
     taken = sluice.run("pull", *skip_locked, "--node", "b", "--batch", 1000, "--lease", "1h", db=db).stdout

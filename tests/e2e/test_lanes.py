@@ -4,7 +4,6 @@ import collections
 import json
 import os
 import signal
-import sqlite3
 import threading
 import time
 
@@ -12,7 +11,7 @@ import pytest
 
 import record
 from checker import check, commit, committed, read_sink
-from harness import PATIENCE, Gate, connect, is_postgres, query, too_large, wait_until
+from harness import PATIENCE, Gate, connect, is_postgres, pause_outside, query, too_large, wait_until
 from history import History
 
 LEASE = 3 * PATIENCE
@@ -68,22 +67,6 @@ def paused(db):
     now = "clock_timestamp()" if is_postgres(db) else "strftime('%Y-%m-%d %H:%M:%f', 'now')"
     cast = "::timestamptz" if is_postgres(db) else ""
     return query(db, f"SELECT count(*) FROM outbox_meta WHERE name = 'lanes_pause' AND value{cast} > {now}") == [(1,)]
-
-
-def stop(node, db):
-    """SIGSTOP, but not while it writes: nobody else could write to a SQLite file then."""
-    while True:
-        node.pause()
-        if is_postgres(db):
-            return
-        conn = sqlite3.connect(db.removeprefix("sqlite:"), timeout=0.5, isolation_level=None)
-        try:
-            conn.execute("BEGIN IMMEDIATE")
-            return
-        except sqlite3.OperationalError:
-            node.resume()
-        finally:
-            conn.close()
 
 
 class Producer:
@@ -278,7 +261,7 @@ def test_a_node_that_is_stopped(sluice, box, out):
     lease = 4 * PATIENCE
     node = start(sluice, box, "n1", lease=lease)
     placed(sluice, box, "n1")
-    stop(node, box)
+    pause_outside(node, box)
     begun = time.monotonic()
     left = json.loads(sluice.run("workers", "--json", db=box).stdout)["nodes"][0]["lease_seconds"]
     sluice.run("lanes", "--set", 16, db=box)
@@ -300,7 +283,7 @@ def test_gives_up(sluice, box, out):
     stopped = start(sluice, box, "slow", lease=60)
     other = start(sluice, box, "other", lease=60)
     placed(sluice, box, "slow", "other")
-    stop(stopped, box)
+    pause_outside(stopped, box)
     begun = time.monotonic()
     done = sluice.run("lanes", "--set", 16, "--wait", "2s", db=box, check=1)
     assert 2 <= time.monotonic() - begun < 10 * PATIENCE

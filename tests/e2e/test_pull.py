@@ -9,7 +9,7 @@ import pytest
 
 from checker import check, commit, committed, dead_letters, delivery, Record
 from conftest import claims_ended, end_claims
-from harness import PATIENCE, all_stopped, is_postgres, query, scaled, wait_until
+from harness import PATIENCE, all_stopped, is_postgres, pause_outside, query, scaled, wait_until
 
 
 @pytest.fixture(params=["guard", "skip-locked"])
@@ -235,23 +235,8 @@ def test_a_pull_that_was_forgotten_joins_again(sluice, box, waiting):
     waiting.wait(10, status=0)
 
 
-def pause_between_looks(process, url):
-    """The server would end a transaction that stands still, and the pull with it (status 3)."""
-    def at_rest():
-        return not is_postgres(url) or query(url, "SELECT count(*) FROM pg_stat_activity WHERE state <> 'idle' AND"
-                                                  " application_name = 'sluice' AND datname = current_database()") == [(0,)]
-
-    def outside():
-        process.pause()
-        if all(at_rest() for _ in range(3)):  # what it had sent is answered by then
-            return True
-        process.resume()
-        return False
-    wait_until(outside, 10, "a moment between two looks")
-
-
 def test_a_pull_that_was_forgotten_finds_another_strategy(sluice, box, waiting):
-    pause_between_looks(waiting, box)
+    pause_outside(waiting, box)
     wait_until(lambda: claims_ended(box), 10, "the end of its life")
     node = sluice.start("run", "--sink", "null:", "--node", "n", db=box)
     node.wait_log("node started")

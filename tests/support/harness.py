@@ -117,6 +117,44 @@ def all_stopped(pid):
     return True
 
 
+def ports_of(pid):
+    """The local ports of its connections, by which the server knows its sessions."""
+    links = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            links.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    with open("/proc/net/tcp", encoding="ascii") as f:
+        rows = [line.split() for line in f.readlines()[1:]]
+    return [int(row[1].rpartition(":")[2], 16) for row in rows if f"socket:[{row[9]}]" in links]
+
+
+def _inside(process, url):
+    """The server has not answered it yet, or waits for what comes next; or somebody writes to this SQLite file."""
+    if is_postgres(url):
+        ports = ", ".join(map(str, ports_of(process.pid))) or "0"
+        return query(url, f"SELECT count(*) FROM pg_stat_activity WHERE state <> 'idle' AND client_port IN ({ports})") != [(0,)]
+    conn = sqlite3.connect(url.removeprefix("sqlite:"), timeout=0.2, isolation_level=None)
+    try:
+        conn.execute("BEGIN IMMEDIATE")
+        return False
+    except sqlite3.OperationalError:
+        return True
+    finally:
+        conn.close()
+
+
+def pause_outside(process, url):
+    """SIGSTOP, but not in the middle of a transaction: nobody else could write to a SQLite file then, and a server would
+    end one that stands still."""
+    def outside():
+        process.pause()
+        if not any(_inside(process, url) for _ in range(3)):  # what it had sent is answered by then
+            return True
+        process.resume()
+        return False
+    wait_until(outside, 10, "a moment outside a transaction")
+
+
 class Process:
     """A running program: standard error goes to a file, and so does standard output unless the
     caller has a descriptor for it; and it never outlives its test."""

@@ -15,7 +15,6 @@ names with a journal, and know of most: what it says they finish, and only the r
 make duplicates, which is the test of this test.
 """
 import collections
-import contextlib
 import json
 import os
 import random
@@ -24,22 +23,11 @@ import re
 import psycopg2
 
 from checker import read_sink, some
-from harness import connect, query, wait_until
+from harness import connect, ports_of, query, wait_until
 
 TRIES = 5  # with as many messages again, where all were delivered before the fault could hit
 INSERT = ("INSERT INTO outbox (topic, entity_key, payload) SELECT 'orders', 'k' || (i % ?), convert_to('{\"n\":' || i || '}',"
           " 'UTF8') FROM generate_series(1, ?) AS s (i) RETURNING id, entity_key")
-
-
-def ports_of(pid):
-    """The local ports of its connections, by which the server knows its sessions."""
-    links = []
-    for fd in os.listdir(f"/proc/{pid}/fd"):
-        with contextlib.suppress(OSError):
-            links.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
-    with open("/proc/net/tcp", encoding="ascii") as f:
-        rows = [line.split() for line in f.readlines()[1:]]
-    return [int(row[1].rpartition(":")[2], 16) for row in rows if f"socket:[{row[9]}]" in links]
 
 
 class Eye:
