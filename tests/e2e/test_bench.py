@@ -139,6 +139,13 @@ def test_steady_finds_its_rate(sluice, pgdb):
     assert abs(rate - rows[0]["per_second"] / 2) <= 1
 
 
+def test_the_drain_for_its_rate_has_the_usual_batches(sluice, pgdb):
+    """In those of 10, a message would cost 0.2 statements at least."""
+    rows = measure(sluice, pgdb, "steady", "--rows", 20000, "--seconds", "1s", "--batch", 10)
+    assert rows[0]["name"] == "a drain, for its rate" and rows[0]["statements_per_message"] < 0.1
+
+
+@pytest.mark.alone
 @pytest.mark.slow
 def test_idle(sluice, pgdb):
     (row,) = measure(sluice, pgdb, "idle", "--seconds", "2s")

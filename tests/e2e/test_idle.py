@@ -25,6 +25,7 @@ def statements(url):
                           WHERE s.query NOT LIKE '%pg_stat_statements%' ORDER BY s.calls DESC""")
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_an_idle_node_asks_twice_a_second(sluice, counting_pg):
     """At the defaults, with four workers: they do not all look by themselves. A node of each strategy, in a database of
