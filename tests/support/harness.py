@@ -31,16 +31,17 @@ REPORT = re.compile(r"ERROR: \w+Sanitizer|WARNING: \w+Sanitizer|runtime error: |
 
 
 def wait_until(fn, timeout=10, what="the condition", every=0.02):
-    """Polls fn, by default every 20 ms, until it returns something true, and returns that. Tests never sleep to
-    synchronise: they say what they wait for."""
-    end = time.monotonic() + timeout * PATIENCE
+    """Polls fn, by default every 20 ms and after seconds of waiting less often, until it returns something true, and returns
+    that. Tests never sleep to synchronise: they say what they wait for."""
+    began = time.monotonic()
+    end = began + timeout * PATIENCE
     while True:
         over = time.monotonic() >= end  # asked before the last look: who got no processor for long still looks once
         got = fn()
         if got:
             return got
         assert not over, f"not within {timeout * PATIENCE:g} s: {what}"
-        time.sleep(every)
+        time.sleep(max(every, min((time.monotonic() - began) / 50, 0.1)) if every >= 0.02 else every)
 
 
 def scaled(n, least=1):
