@@ -9,6 +9,7 @@ private port, killed by process id at the end, whatever happens.
 kafka.py has Kafka, in the same way. `tests/support/with-servers pg -- CMD` does the same from a shell.
 """
 import atexit
+import contextlib
 import ctypes
 import fcntl
 import glob
@@ -99,16 +100,24 @@ def new_folder(base, kind="pg"):
     return folder, new
 
 
+def _free_memory():
+    """Bytes, and no more than a container may have."""
+    with open("/proc/meminfo", encoding="ascii") as f:
+        free = int(re.search(r"^MemAvailable: *(\d+) kB", f.read(), re.M)[1]) << 10
+    for limit in ("memory.max", "memory/memory.limit_in_bytes"):  # of the second version, of the first
+        with contextlib.suppress(OSError, ValueError), open(f"/sys/fs/cgroup/{limit}", encoding="ascii") as f:
+            free = min(free, int(f.read()))
+    return free
+
+
 def _has_room():
     """May servers keep their files in memory? A disk's file system takes longer to make and remove the three hundred files
     of a database than most tests do."""
     try:
-        with open("/proc/meminfo", encoding="ascii") as f:
-            available = int(re.search(r"^MemAvailable: *(\d+) kB", f.read(), re.M)[1]) << 10
         stat = os.statvfs(MEMORY)
+        return min(stat.f_bavail * stat.f_frsize, _free_memory()) >= ROOM and os.access(MEMORY, os.W_OK | os.X_OK)
     except (OSError, TypeError):
         return False
-    return available >= ROOM and stat.f_bavail * stat.f_frsize >= ROOM and os.access(MEMORY, os.W_OK | os.X_OK)
 
 
 def _processes_under(pid):
