@@ -105,6 +105,12 @@ static sl_rc not_rotated(const sl_names *names, sl_err *err)
                    names->table);
 }
 
+static sl_rc no_rotated(sl_err *err)
+{
+    return sl_fail(err, SL_OPERATOR,
+                   "layout rotated is for PostgreSQL only\nhint: leave the layout out");
+}
+
 sl_rc sl_schema_check(sl_db *db, const sl_names *names, sl_err *err)
 {
     sl_schema s;
@@ -256,7 +262,7 @@ static sl_rc make_rotated(sl_db *db, const sl_names *names, const sl_schema *bef
     if (before->rotated)
         return SL_OK;
     if (!script)
-        return sl_fail(err, SL_OPERATOR, "layout rotated is for PostgreSQL only");
+        return no_rotated(err);
     if (before->table || before->version)
         return not_rotated(names, err);
     return run_script(db, names, script->text, err);
@@ -355,7 +361,7 @@ sl_rc sl_schema_print(const char *dialect, const sl_names *names, sl_buf *out, s
         return sl_fail(err, SL_OPERATOR, "no dialect '%s' in this build", dialect);
     const sl_script *rotated = sl_script_named(dialect, "schema/rotated");
     if (names->rotated && !rotated)
-        return sl_fail(err, SL_OPERATOR, "layout rotated is for PostgreSQL only");
+        return no_rotated(err);
     sl_buf_puts(out, "BEGIN;\n\n");
     if (names->rotated)
         sl_names_apply(names, rotated->text, out);

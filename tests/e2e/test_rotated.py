@@ -442,7 +442,7 @@ def test_init_again(sluice, box):
 def test_not_on_sqlite(sluice, sqlitedb, litebox):
     for command in (["init", "--print"], ["init"]):
         done = sluice.run(*command, *LAYOUT, db=sqlitedb.replace("outbox.db", "new.db"), check=1)
-        assert "layout rotated is for PostgreSQL only" in done.stderr
+        assert "layout rotated is for PostgreSQL only\nhint: leave the layout out" in done.stderr
     assert "layout rotated" in sluice.run("run", "--sink", "null:", "--drain", *LAYOUT, db=litebox, check=1).stderr
 
 
