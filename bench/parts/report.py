@@ -57,7 +57,7 @@ def verdict(results):
 def text(options, facts, settings, measured):
     """`measured`: pairs of a part and its results."""
     lines = [f"# {facts['commit']}, {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}", "",
-             f"{options.rows:,} messages of {PAYLOAD_BYTES} bytes, {KEYS:,} keys, batch {options.batch}, medians.",
+             f"{options.rows:,} messages of {PAYLOAD_BYTES} bytes, {KEYS:,} keys, batch {options.batch} where no other is said, medians.",
              " ".join(f"{k}={v}" for k, v in facts.items()), *dict.fromkeys(settings), ""]
     for part, results in measured:
         lines += [f"## {part.NAME}", "", part.WHAT, "", part.table(results), ""]

@@ -13,7 +13,8 @@ from .tables import PostgresTable
 NAME = "scenes"
 WHAT = """`sluice bench SCENARIO --db ...`, which checks what was delivered: nothing lost, nothing twice, each key in its order.
 compared with: the ceiling (drain), the sleeping alone (processors), a run without what the row names. statements, WAL bytes and dead
-rows: for a message (idle: for a second); processor: seconds for a million messages, of the node and of the server."""
+rows: for a message (idle: for a second); processor: seconds for a million messages, of the node and of the server. `processors`
+and `hot` have batches of 100."""
 
 RATES = (1000, 5000, 20000, 40000, 60000)  # of latency-*
 
@@ -117,8 +118,13 @@ def flags(options, s):
     return given
 
 
+def command(options, s):
+    """As anyone can repeat it, but for the program's folder and the database."""
+    return ["sluice", "bench", *s.args, *flags(options, s)]
+
+
 def measure(options, s, url):
-    argv = [options.sluice, "bench", *s.args, *flags(options, s), "--json"]
+    argv = [options.sluice, *command(options, s)[1:], "--json"]
     done = subprocess.run(argv, env={**environment(), "SLUICE_DB": url}, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:
         raise Wrong(f"{' '.join(argv)} ended with status {done.returncode}\n{done.stderr}")
@@ -130,8 +136,8 @@ def run_scenario(options, s, url):
     found = s.judge(data["rows"])
     for what, value, bound in found:
         say(f"{s.name}: {what}: {value:.2f}" + ("" if bound["good"] else ", LESS THAN DEMANDED"))
-    return {"part": NAME, "scenario": s.name, "database": data["database"], "rows": data["rows"],
-            "compared_with": data["compared_with"], "demands": [{"what": w, "value": v, "bound": b} for w, v, b in found],
+    return {"part": NAME, "scenario": s.name, "command": " ".join(command(options, s)), "database": data["database"],
+            "rows": data["rows"], "compared_with": data["compared_with"], "demands": [{"what": w, "value": v, "bound": b} for w, v, b in found],
             "bound": {"good": all(b["good"] for _, _, b in found)} if found else None}
 
 
@@ -179,7 +185,7 @@ def table(results):
     for r in results:
         shown = [f for f in FIGURES if any(row[f[1]] is not None for row in r["rows"])]
         rows = [(row["name"], f"{row['messages']:,}", *(cell(row, name, form) for _, name, form in shown)) for row in r["rows"]]
-        parts += [f"### {r['scenario']} ({r['database']})", "",
+        parts += [f"### {r['scenario']} ({r['database']})", "", f"`{r['command']}`", "",
                   markdown(("", "messages", *(head for head, _, _ in shown)), rows), "",
                   *map(demand_text, r["demands"]), *([""] if r["demands"] else [])]
     return "\n".join(parts)
