@@ -158,8 +158,8 @@ sl_rc sl_ordered_delayed_row(void *ctx, const sl_val *cols, sl_err *err)
 
 /* The statements to run, with room for their parameters. */
 typedef struct plan {
-    sl_call calls[28];
-    sl_val in[24][4];
+    sl_call calls[SL_RUN_MAX];
+    sl_val in[SL_RUN_MAX][4];
     size_t n, used;
 } plan;
 

@@ -111,6 +111,9 @@ typedef struct sl_call {
     int64_t affected; /* out: rows inserted, updated or deleted (or returned) */
 } sl_call;
 
+/* Of one run. A turn with verdicts of every kind, of both promises, whose messages are kept, has some 25. */
+enum { SL_RUN_MAX = 32 };
+
 typedef struct sl_db_ops sl_db_ops;
 
 typedef struct sl_db {
@@ -143,7 +146,7 @@ struct sl_db_ops {
      * close does not close it. */
     SL_CHECK sl_rc (*adopt)(sl_db **out, void *native, const sl_names *names, sl_err *err);
     void (*close)(sl_db *db);
-    /* Runs calls in order, in one round trip where the database can. The first failure ends it:
+    /* Runs calls in order, SL_RUN_MAX at most, in one round trip where the database can. The first failure ends it:
      * an open transaction is then rolled back, unless the connection is adopted. */
     SL_CHECK sl_rc (*run)(sl_db *db, sl_call *calls, size_t count, sl_err *err);
     SL_CHECK sl_rc (*script)(sl_db *db, const char *sql, sl_err *err);

@@ -208,11 +208,10 @@ static sl_rc read_all(pg_db *p, sl_call *calls, size_t count, const bool *prepar
 
 static sl_rc run_pipeline(pg_db *p, sl_call *calls, size_t count, sl_err *err)
 {
-    enum { MOST = 16 };
-    bool prepares[MOST];
+    bool prepares[SL_RUN_MAX];
     int64_t deadline_ns = sl_now_ns() + p->statement_ns;
 
-    assert(count <= MOST);
+    assert(count <= SL_RUN_MAX);
     if (!PQenterPipelineMode(p->conn.pg))
         return sl_pg_fail(&p->conn, NULL, err);
     if (!send_all(p, calls, count, prepares))

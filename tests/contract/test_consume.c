@@ -309,17 +309,17 @@ static void verdicts_are_written(void **state)
 static void verdicts_of_both_promises_at_once(void **state)
 {
     (void)state;
-    static const char *const keys[] = { "u", "v", "w", "x", "y", "z" };
+    static const char *const keys[] = { "u", "v", "w", "x", "y", "z", "t" };
     if (transacted())
         return; /* the others are released */
     for (size_t i = 0; i < COUNT(keys); i++)
         testdb_push(&t, keys[i], 1);
     open_as(&a, "n/1", &node);
-    take_all(&a, 6);
-    consume(&a, "ccc...");
-    assert_int_equal(settle(&a, "srdsrd"), 0);
+    take_all(&a, 7);
+    consume(&a, "ccc...c");
+    assert_int_equal(settle(&a, "srdsrd."), 0);
     testdb_expect(&t, "2 1 why maybe\n3 1 why maybe\n6 1 why no", DEAD);
-    testdb_expect(&t, "5 y 1", ROWS);
+    testdb_expect(&t, "5 y 1\n7 t 0", ROWS);
     assert_int_equal(consumed(), 0);
 }
 

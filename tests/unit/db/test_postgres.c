@@ -301,6 +301,18 @@ static void statements_are_prepared_once(void **state)
     assert_int_equal(int_of(0, sql), 9);
 }
 
+/* Also the first time, when each of them is prepared before. */
+static void as_many_as_are_allowed_run_together(void **state)
+{
+    (void)state;
+    sl_call calls[SL_RUN_MAX];
+    static const char *const names[] = { "status/counts", "status/workers" };
+    for (size_t i = 0; i < COUNT(calls); i++)
+        calls[i] = (sl_call){ .stmt = sl_db_stmt(db, names[i % COUNT(names)]) };
+    for (int round = 0; round < 2; round++)
+        assert_int_equal(db->ops->run(db, calls, COUNT(calls), &err), SL_OK);
+}
+
 /* ---- Time ---- */
 
 /* A server that is slow may need more than one try for that. */
@@ -629,6 +641,7 @@ int main(void)
         TEST(a_failure_in_the_middle_ends_all),
         TEST(a_failed_preparation_is_tried_again),
         TEST(statements_are_prepared_once),
+        TEST(as_many_as_are_allowed_run_together),
         TEST(a_statement_without_an_answer_is_given_up),
         TEST(a_stop_ends_the_wait),
         TEST(a_silent_server_is_given_up),
