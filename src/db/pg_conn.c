@@ -162,6 +162,8 @@ sl_rc sl_pg_await(sl_pg_conn *c, int fd, int64_t until_ns, bool *woken, sl_err *
 
 bool sl_pg_alive(const sl_pg_conn *c)
 {
+    if (PQstatus(c->pg) != CONNECTION_OK) /* and it has no socket any more */
+        return false;
     struct pollfd fd = { .fd = PQsocket(c->pg), .events = POLLIN };
     while (poll(&fd, 1, 0) != 0) /* whoever hangs up says why before that */
         if (!PQconsumeInput(c->pg) || PQstatus(c->pg) != CONNECTION_OK || PQisBusy(c->pg))
