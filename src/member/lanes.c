@@ -166,6 +166,8 @@ bool sl_lanes_doubted(const sl_lanes *l)
 {
     enter(l);
     bool doubted = l->doubted;
+    for (size_t i = 0; i < l->count && doubted; i++)
+        doubted = !l->v[i].used;
     leave(l);
     return doubted;
 }
@@ -248,7 +250,7 @@ void sl_lanes_pick(sl_lanes *l, size_t workers, sl_lane_uses *out)
 /* Returns whether one of them was waited for. */
 static bool put_some(sl_lanes *l, const sl_lane_use *v, size_t n)
 {
-    bool left = false;
+    bool left = l->doubted && n > 0;
     for (size_t i = 0; i < n; i++) {
         lane *to = &l->v[v[i].lane];
         assert(to->used && to->use.epoch == v[i].epoch);

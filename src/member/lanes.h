@@ -47,10 +47,12 @@ void sl_lanes_meet(sl_lanes *l, int64_t peers);
 int64_t sl_lanes_peers(const sl_lanes *l);
 /* Turns that began before the last void and still run: until they end, nothing should be acquired. */
 size_t sl_lanes_stale(const sl_lanes *l);
-/* Is what is known of them in doubt? Then all are to be voided, and acquired anew. */
+/* Is what is known of them in doubt, and nobody uses one any more? Then all are to be voided, and acquired anew. Turns that
+ * are on their way end first: they have sessions of their own, which tell if the server is another. Made stale they would
+ * fail, their workers connect anew, and put all in doubt again. */
 bool sl_lanes_doubted(const sl_lanes *l);
-/* Becomes readable when the last use of a leaving lane, or a stale turn, ends, or when they are doubted;
- * sl_lanes_left reads it. */
+/* Becomes readable when the last use of a leaving lane, of any while they are doubted, or a stale turn, ends, or when they
+ * are doubted; sl_lanes_left reads it. */
 int sl_lanes_fd(const sl_lanes *l);
 
 /* ---- A worker's side ---- */

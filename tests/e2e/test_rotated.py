@@ -243,6 +243,33 @@ def test_unordered_delay(sluice, box, out):
     wait_until(lambda: not full(box), 20, "its segment is empty")
 
 
+def failed_turns(node):
+    """What is said again and again is counted in the log."""
+    lines = [line for line in node.stderr().splitlines() if "turn failed, trying again" in line]
+    return sum(int(line.rpartition("repeated=")[2]) if "repeated=" in line else 1 for line in lines)
+
+
+@pytest.mark.slow
+def test_one_session_ends_and_the_others_go_on(sluice, box, out):
+    """Its worker connects anew, and where to go on is asked anew; turns of the other workers, which are always on their way
+    here, are not given up for that."""
+    node = sluice.start(*flags(out), "--workers", 4, db=box)
+    node.wait_log("node started")
+    messages, ended = {}, 0
+    while failed_turns(node) < 8:  # the keeper has a session, too
+        assert ended < 50, f"{failed_turns(node)} turns failed, where {ended} sessions were ended"
+        ended += query(box, "SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity WHERE datname ="
+                            " current_database() AND application_name = 'sluice' ORDER BY random() LIMIT 1) s")[0][0]
+        for _ in range(20):
+            messages.update(commit(box, 400))
+        assert failed_turns(node) <= ended, "more than one for each session"
+    wait_until(lambda: waiting(box) == 0, 30, "all is delivered")
+    node.term()
+    node.wait(status=0)
+    assert "could not be renewed" not in node.stderr()
+    check(messages, read_sink(out), in_flight=list(messages), duplicates_max=ended * BATCH, least=4000)
+
+
 # -- Producers ------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("end", ["commit", "rollback"])
