@@ -87,6 +87,12 @@ void sl_idle_hand_over(sl_idle *i)
     wake_one(i, false);
 }
 
+void sl_idle_pass_on(sl_idle *i)
+{
+    if (i->watched == SHORTLY)
+        sl_idle_hand_over(i);
+}
+
 /* Until the bell rings, for so long at most. */
 static void lie(const struct bed *bed, const sl_stop *stop, int ms)
 {

@@ -23,6 +23,9 @@ void sl_idle_ring(sl_idle *i);
 /* This worker watches no longer. Unless it, or another, is back in a moment, one of those that sleep looks for
  * itself, and watches if it finds nothing: a message alone is then delivered without disturbing anybody. */
 void sl_idle_hand_over(sl_idle *i);
+/* This worker, which does not watch, has found something. If it got up in place of the one who watched, the next one
+ * stands by in its turn: else nobody would look while both are at work. */
+void sl_idle_pass_on(sl_idle *i);
 /* There may be more than one worker can do: one of those that sleep helps. */
 void sl_idle_call(sl_idle *i);
 /* Sleeps until the bell rings for good or the stop is asked for; not at all if nobody watches. */

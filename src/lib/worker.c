@@ -54,6 +54,8 @@ static void hand_over(void *ctx)
     session *s = ctx;
     if (s->watching)
         sl_idle_hand_over(s->crew->idle);
+    else
+        sl_idle_pass_on(s->crew->idle);
     s->watching = false;
 }
 

@@ -8,8 +8,9 @@ import time
 import psycopg2
 import pytest
 
+import record
 from checker import check, commit, read_sink
-from harness import PATIENCE, is_postgres, query, wait_until
+from harness import PATIENCE, Gate, connect, is_postgres, query, wait_until
 
 SOON = 5  # seconds; a poll would take ten times as long
 STRATEGIES = ["lanes", "guard", "advisory", "skip-locked"]
@@ -130,6 +131,31 @@ def test_producers_need_no_rights_for_it(sluice, pgdb, tmp_path):
         node.term()
         node.wait(status=0)
         query(pgdb, f"DROP OWNED BY {user}; DROP ROLE {user}")
+
+
+@pytest.mark.threads
+def test_while_two_are_at_work_a_third_looks(sluice, pgdb, tmp_path):
+    """One was woken by the first message. Whoever gets up in its place finds the second one, which came right after it; then
+    the next stands by, and hears of the third."""
+    sluice.run("init", db=pgdb)
+    for i in range(5):
+        out, records = tmp_path / f"{i}.jsonl", tmp_path / str(i)
+        records.mkdir()
+        with Gate(out), contextlib.closing(connect(pgdb)) as producer:
+            node = sluice.start("run", "--wake", "notify", "--poll", "60s", "--sink", f"file:{out}", "--workers", 4, db=pgdb,
+                                env={"SLUICE_RECORD": str(records)})
+            node.wait_log("node started")
+            wait_until(lambda: armed(pgdb), 10, "it sleeps")
+            with record.Tail(records, node.pid) as tail:
+                for keys in (("a", "b"), ("c",)):  # in three lanes
+                    for key in keys:
+                        producer.cursor().execute(f"INSERT INTO outbox (topic, entity_key, payload) VALUES ('t', '{key}', '1')")
+                        time.sleep(0.003)  # the second one, while somebody stands by
+                    wanted = "abc".index(keys[-1]) + 1
+                    wait_until(lambda: len(tail.follow().in_flight()) >= wanted, SOON, f"{keys} in flight")
+        wait_until(lambda: delivered(out, 3), SOON, "all of them")
+        node.term()
+        node.wait(status=0)
 
 
 def notified(producer, commits):

@@ -142,6 +142,26 @@ static void the_watch_is_handed_over(void **state)
     assert_true(sl_idle_watch(idlers));
 }
 
+/* It found something: now the next one stands by. While somebody watches, nobody needs to. */
+static void who_stands_in_passes_it_on(void **state)
+{
+    (void)state;
+    pthread_t threads[WORKERS];
+    sleep_all(threads);
+    sl_idle_pass_on(idlers);
+    while (begun < WORKERS)
+        usleep(1000);
+    sl_idle_hand_over(idlers);
+    for (int n = 1; n <= WORKERS; n++) {
+        int64_t until_ns = sl_now_ns() + 20 * SL_SEC;
+        while (woken < n && sl_now_ns() < until_ns)
+            usleep(1000);
+        assert_true(woken >= n); /* more: who had not lain down yet when it was handed over */
+        sl_idle_pass_on(idlers);
+    }
+    join_all(threads);
+}
+
 /* False: this thread was itself kept from coming back. Then some got up, and were right to. */
 static bool is_back_soon(void)
 {
@@ -196,6 +216,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(nobody_sleeps_while_nobody_watches, setup, teardown),
         cmocka_unit_test_setup_teardown(a_call_wakes_one, setup, teardown),
         cmocka_unit_test_setup_teardown(the_watch_is_handed_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_stands_in_passes_it_on, setup, teardown),
         cmocka_unit_test_setup_teardown(who_is_back_soon_disturbs_nobody, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stop_wakes_all, setup, teardown),
     };
