@@ -42,10 +42,11 @@ static sl_rc check_rotated(const sl_claim_ops *strategy, sl_db *db, const sl_cla
     sl_rc rc = sl_db_run1(db, "done/set_back", NULL, read_bool, &set_back, NULL, err);
     if (rc != SL_OK || !set_back)
         return rc;
-    return sl_fail(err, SL_OPERATOR,
-                   "the sequence of ids was set back behind what has been delivered: new "
-                   "messages would never be sent\nhint: set it to the highest position, "
-                   "max(floor) of the view of positions beside the table");
+    return sl_fail(
+        err, SL_OPERATOR,
+        "the sequence of ids was set back behind what has been delivered: new "
+        "messages would never be sent\nhint: set it to the highest position, "
+        "max(floor) of the view of positions beside the table, unless it is higher already");
 }
 
 sl_rc sl_claim_open(sl_claim **out, const sl_claim_ops *strategy, sl_db *db,

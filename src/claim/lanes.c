@@ -318,11 +318,13 @@ static sl_rc rehearse_marks(sl_db *db, sl_err *err)
     sl_val no = sl_ints(&none, 0);
     sl_val take_in[] = { no, sl_int(0), sl_int(0), sl_int(0), sl_int(0) };
     sl_val write_in[] = { no, no, no };
+    sl_val nothing = sl_int(INT64_MAX);
     sl_call calls[] = {
         { .stmt = sl_db_stmt(db, "floor/given") },
         { .stmt = sl_db_stmt(db, "done/take"), .in = take_in, .row = sl_ordered_row },
         { .stmt = sl_db_stmt(db, "tx/begin") },
         { .stmt = sl_db_stmt(db, "done/write"), .in = write_in },
+        { .stmt = sl_db_stmt(db, "done/fold"), .in = &nothing }, /* the janitor's */
     };
     sl_rc rc = db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
     db->ops->rollback(db); /* no lanes are always ours */

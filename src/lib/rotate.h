@@ -9,6 +9,15 @@
 
 #include "lib/janitor.h"
 
+enum { SL_ROTATE_SEGMENTS = 16 }; /* at most */
+
+/* A segment that could go, but for somebody who reads it or writes to it. */
+typedef struct sl_rotate_busy {
+    int64_t segment; /* 0: none */
+    unsigned tries;
+    int64_t next_ns; /* not before that, for who tries makes others wait */
+} sl_rotate_busy;
+
 typedef struct sl_rotate {
     int64_t (*written)(void *ctx); /* how many messages this node has settled */
     void *ctx;
@@ -16,6 +25,7 @@ typedef struct sl_rotate {
     bool idle;       /* none since the time before */
     int64_t low;     /* rows of positions below were folded */
     int64_t full_ns; /* when all of them are folded again */
+    sl_rotate_busy busy[SL_ROTATE_SEGMENTS];
 } sl_rotate;
 
 sl_chore sl_rotate_chore(sl_rotate *r);

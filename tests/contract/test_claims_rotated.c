@@ -319,11 +319,67 @@ static void a_writer_keeps_its_segment(void **state)
                   "('x', 'k1', 'p')");
     assert_int_equal(rotate(false), 0);
     testdb_script(slow, &t.names, "COMMIT");
+    rotation = (sl_rotate){ .low = 0, .idle = true };
     assert_int_equal(rotate(false), 0);
     assert_int_equal(testdb_count(&t), 1);
     send_rest(&a);
     assert_int_equal(rotate(false), 1);
     sl_db_close(slow);
+}
+
+static sl_rotate_busy *busy_one(void)
+{
+    size_t i = 0;
+    while (i < SL_ROTATE_SEGMENTS && !rotation.busy[i].tries)
+        i++;
+    assert_true(i < SL_ROTATE_SEGMENTS);
+    return &rotation.busy[i];
+}
+
+static int64_t rows_elsewhere(int64_t segment)
+{
+    char sql[120];
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM sluice_outbox WHERE tableoid <> %lld",
+             (long long)segment);
+    return testdb_int(&t, sql);
+}
+
+/* Each try makes others wait, so that they become rare; the other segments go meanwhile, and this one when the reader has. */
+static void who_reads_for_long_is_asked_seldom(void **state)
+{
+    (void)state;
+    fill(3000);
+    open_worker(&a);
+    until_marked(&a);
+    send_rest(&a);
+    sl_db *reader = testdb_open(&t);
+    testdb_script(reader, &t.names,
+                  "SET idle_in_transaction_session_timeout = '20s'; "
+                  "BEGIN; LOCK TABLE sluice_outbox_s0 IN ACCESS SHARE MODE");
+    next_segment();
+    fill(10);
+    send_rest(&a);
+    int64_t began_ns = sl_now_ns();
+    rotate(false);
+    sl_rotate_busy *busy = busy_one();
+    assert_int_equal(busy->tries, 1);
+    assert_true(busy->next_ns > began_ns + SL_SEC);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(rotate(false), 0);
+    assert_int_equal(busy->tries, 1);
+    for (unsigned i = 2; i < 10; i++) {
+        busy->next_ns = 0;
+        assert_int_equal(rotate(false), 0);
+        assert_int_equal(busy->tries, i);
+        assert_true(busy->next_ns < sl_now_ns() + 45 * SL_SEC);
+    }
+    assert_true(busy->next_ns > sl_now_ns() + 15 * SL_SEC);
+    assert_int_equal(rows_elsewhere(busy->segment), 0);
+    testdb_script(reader, &t.names, "COMMIT");
+    busy->next_ns = 0;
+    assert_int_equal(rotate(false), 1);
+    assert_int_equal(busy->tries, 0);
+    sl_db_close(reader);
 }
 
 /* Folded into one, they say the same. */
@@ -423,6 +479,7 @@ int main(void)
         TEST(a_held_message_keeps_its_segment),
         TEST(around_a_held_message_what_is_done_goes),
         TEST(a_writer_keeps_its_segment),
+        TEST(who_reads_for_long_is_asked_seldom),
         TEST(positions_are_folded),
         TEST(a_late_position_is_folded_some_time),
         TEST(only_lanes_can_share_it),

@@ -16,8 +16,9 @@ SELECT u.lane::integer AS lane, max(u.floor) AS floor
 
 -- Empties a segment if nothing in it is left to do: all below the positions of its lanes, and nothing held. Looked at
 -- before it is locked, since producers may wait for that lock, and again when it is: then nobody is about to
--- commit a message into it. Whoever reads the segment at this moment is not waited for.
--- 1: it is empty; 2: it would be, but for what is held; 0: there is more in it, or somebody reads it.
+-- commit a message into it. Whoever reads the segment at this moment is waited for no longer than others can wait for us;
+-- one node tries at a time, since two that have looked would wait for each other.
+-- 1: it is empty; 2: it would be, but for what is held; 3: somebody reads it; 0: there is more in it.
 CREATE OR REPLACE FUNCTION sluice_outbox_clear(segment regclass) RETURNS integer LANGUAGE plpgsql
 SET enable_seqscan = off SET lock_timeout = '50ms' AS $$
 DECLARE
@@ -32,6 +33,9 @@ $look$, segment);
     waits boolean;
     holds boolean;
 BEGIN
+    IF NOT pg_try_advisory_xact_lock(hashtextextended('clear', segment::oid::bigint)) THEN
+        RETURN 0;
+    END IF;
     EXECUTE look INTO waits, holds;
     IF NOT waits AND NOT holds THEN
         EXECUTE format('LOCK TABLE %s', segment); -- for itself alone
@@ -44,7 +48,7 @@ BEGIN
     RETURN CASE WHEN waits THEN 0 ELSE 2 END;
 EXCEPTION
     WHEN lock_not_available THEN
-        RETURN 0;
+        RETURN 3;
 END
 $$;
 
