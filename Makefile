@@ -25,7 +25,7 @@ valgrind: ## every test, C and end-to-end, under valgrind
 	@$(DEPS) check
 	@tests/run-all --only valgrind --full
 
-bench: ## measure against bare loops of the same SQL; bench/run --save keeps the result
+bench: ## measure against bare loops of SQL; bench/run --save keeps the result
 	@$(DEPS) bench
 	@$(MAKE) --no-print-directory all
 	@bench/run

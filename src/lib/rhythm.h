@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How soon after each other the turns of a node find something, whichever worker takes them. While one commit follows the other within a
- * millisecond, a worker that naps for as long costs the database less than one that asks to be woken for each: it
- * would have to be armed and disarmed each time, and producers that notify commit one after the other.
+ * How soon after each other the turns of a node find something, whichever worker takes them. While one commit follows the
+ * other within a millisecond and a half, a worker that naps for one costs the database less than one that asks to be woken
+ * for each: it would have to be armed and disarmed each time, and producers that notify commit one after the other.
  */
 #ifndef SL_LIB_RHYTHM_H
 #define SL_LIB_RHYTHM_H
