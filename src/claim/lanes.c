@@ -177,13 +177,11 @@ static bool may_mark(const sl_lanes_claim *c, const sl_batch *b)
            b->msgs[b->count - 1].id <= c->marks.final;
 }
 
-static sl_rc lanes_take(sl_claim *base, sl_batch *b, int64_t max, sl_err *err)
+/* *looked: at so many lanes. */
+static sl_rc take_part(sl_lanes_claim *c, sl_batch *b, int64_t max, size_t *looked, sl_err *err)
 {
-    sl_lanes_claim *c = lanes_of(base);
-    end_turn(c);
-    if (sl_now_ns() >= sl_lanes_trusted_ns(c->conf.lanes) || max <= 0)
-        return SL_OK; /* the keeper is trying to reach the database */
     begin_turn(c, max);
+    *looked = c->uses.count;
     if (c->uses.count == 0) {
         end_turn(c);
         return SL_OK;
@@ -201,6 +199,25 @@ static sl_rc lanes_take(sl_claim *base, sl_batch *b, int64_t max, sl_err *err)
         for (size_t i = 0; i < c->uses.count; i++)
             c->uses.v[i].hungry = false;
         end_turn(c);
+    }
+    return rc;
+}
+
+/* Where there are more lanes than a part may have, all are looked at before it is said that there is nothing. */
+static sl_rc lanes_take(sl_claim *base, sl_batch *b, int64_t max, sl_err *err)
+{
+    sl_lanes_claim *c = lanes_of(base);
+    size_t owned = sl_lanes_owned_count(c->conf.lanes);
+    size_t looked = 0;
+    sl_rc rc = SL_OK;
+    end_turn(c);
+    /* Else the keeper is trying to reach the database. */
+    for (size_t all = 0; rc == SL_OK && b->count == 0 && max > 0 && all <= owned &&
+                         sl_now_ns() < sl_lanes_trusted_ns(c->conf.lanes);
+         all += looked) {
+        rc = take_part(c, b, max, &looked, err);
+        if (looked < SL_LANES_PART)
+            break;
     }
     return rc;
 }

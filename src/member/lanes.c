@@ -10,9 +10,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* More lanes in one statement cost more than they bring. */
-enum { PART_MAX = 256 };
-
 typedef enum lane_state { NONE, OWNED, LEAVING } lane_state;
 
 typedef struct lane {
@@ -234,7 +231,7 @@ void sl_lanes_pick(sl_lanes *l, size_t workers, sl_lane_uses *out)
     /* Two at least, so that those which had nothing are looked at, too. */
     workers = workers > l->resting ? workers - l->resting : 1;
     size_t part = workers ? (l->owned + workers - 1) / workers : l->owned;
-    part = part < 2 ? 2 : part > PART_MAX ? PART_MAX : part;
+    part = part < 2 ? 2 : part > SL_LANES_PART ? SL_LANES_PART : part;
     if (out->cap < l->count) {
         out->cap = l->count;
         out->v = sl_realloc(out->v, out->cap * sizeof *out->v);

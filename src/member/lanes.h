@@ -72,6 +72,9 @@ typedef struct sl_lane_uses {
     sl_lane_use *v;
 } sl_lane_uses;
 
+/* More lanes in one statement cost more than they bring. */
+enum { SL_LANES_PART = 256 };
+
 /* Begins a turn: a fair part, of bounded size, of the lanes that nobody uses: mostly those that had more, in turn, and always some of
  * the others. */
 void sl_lanes_pick(sl_lanes *l, size_t workers, sl_lane_uses *out);

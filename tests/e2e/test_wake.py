@@ -13,6 +13,7 @@ from checker import check, commit, read_sink
 from harness import PATIENCE, Gate, connect, is_postgres, query, wait_until
 
 SOON = 5  # seconds; a poll would take ten times as long
+ARMED = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND mode = 'ExclusiveLock'"
 STRATEGIES = ["lanes", "guard", "advisory", "skip-locked"]
 
 
@@ -107,8 +108,7 @@ def test_after_a_restart_it_is_woken_again(sluice, own_pg, tmp_path):
 def test_a_pull_that_waits_is_woken(sluice, box, strategy):
     puller = sluice.start("pull", "--wake", "notify", "--poll", "60s", "--wait", "60s", "--strategy", strategy, db=box)
     if is_postgres(box):
-        wait_until(lambda: query(box, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1"
-                                      " AND mode = 'ExclusiveLock'")[0][0] == 1, 10, "it sleeps")
+        wait_until(lambda: query(box, ARMED)[0][0] == 1, 10, "it sleeps")
     began = time.monotonic()
     commit(box, 1)
     puller.wait(status=0)
@@ -156,6 +156,32 @@ def test_while_two_are_at_work_a_third_looks(sluice, pgdb, tmp_path):
         wait_until(lambda: delivered(out, 3), SOON, "all of them")
         node.term()
         node.wait(status=0)
+
+
+def alone(sluice, url, out):
+    """How long a message takes that comes alone, as a rule."""
+    took = []
+    node = start(sluice, url, out, "--workers", 1)
+    for i in range(15):
+        wait_until(lambda: query(url, ARMED)[0][0] == 1, 10, "it sleeps")
+        began = time.monotonic()
+        query(url, f"INSERT INTO outbox (topic, entity_key, payload) VALUES ('t', 'key {i}', '1')")
+        wait_until(lambda: delivered(out, i + 1), SOON * 2, f"message {i + 1}", every=0.002)
+        took.append(time.monotonic() - began)
+    node.term()
+    node.wait(status=0)
+    return statistics.median(took)
+
+
+@pytest.mark.alone
+def test_many_lanes_are_all_looked_at(sluice, pgdb, tmp_path):
+    """More than one statement looks at: a message in any of them is found when it is heard of, not part by part after pauses."""
+    sluice.run("init", db=pgdb)
+    few = alone(sluice, pgdb, tmp_path / "few.jsonl")
+    sluice.run("lanes", "--set", 4096, db=pgdb)
+    many = alone(sluice, pgdb, tmp_path / "many.jsonl")
+    print(few, many)
+    assert many < few * 4 + 0.05, f"{many:g} s instead of {few:g}"
 
 
 def notified(producer, commits):
