@@ -134,7 +134,7 @@ def test_producers_need_no_rights_for_it(sluice, pgdb, tmp_path):
 
 
 @pytest.mark.threads
-def test_while_two_are_at_work_a_third_looks(sluice, pgdb, tmp_path):
+def test_while_two_are_at_work_a_third_looks(sluice, pgdb, tmp_path, fault_points):
     """One was woken by the first message. Whoever gets up in its place finds the second one, which came right after it; then
     the next stands by, and hears of the third."""
     sluice.run("init", db=pgdb)
