@@ -208,17 +208,16 @@ static sl_rc lanes_take(sl_claim *base, sl_batch *b, int64_t max, sl_err *err)
 {
     sl_lanes_claim *c = lanes_of(base);
     size_t owned = sl_lanes_owned_count(c->conf.lanes);
-    size_t looked = 0;
-    sl_rc rc = SL_OK;
+    size_t looked;
+    size_t all = 0;
+    sl_rc rc;
     end_turn(c);
-    /* Else the keeper is trying to reach the database. */
-    for (size_t all = 0; rc == SL_OK && b->count == 0 && max > 0 && all <= owned &&
-                         sl_now_ns() < sl_lanes_trusted_ns(c->conf.lanes);
-         all += looked) {
+    do {
+        if (sl_now_ns() >= sl_lanes_trusted_ns(c->conf.lanes) || max <= 0)
+            return SL_OK; /* the keeper is trying to reach the database */
         rc = take_part(c, b, max, &looked, err);
-        if (looked < SL_LANES_PART)
-            break;
-    }
+        all += looked;
+    } while (rc == SL_OK && b->count == 0 && looked == SL_LANES_PART && all < owned);
     return rc;
 }
 
