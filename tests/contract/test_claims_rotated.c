@@ -56,6 +56,15 @@ static void send_rest(worker *w)
     }
 }
 
+/* All of them, some of which stay, marked. */
+static void deliver(int count)
+{
+    fill(count);
+    open_worker(&a);
+    until_marked(&a);
+    send_rest(&a);
+}
+
 static void a_batch_costs_one_row(void **state)
 {
     (void)state;
@@ -288,10 +297,7 @@ static void a_held_message_keeps_its_segment(void **state)
 static void around_a_held_message_what_is_done_goes(void **state)
 {
     (void)state;
-    fill(12000);
-    open_worker(&a);
-    until_marked(&a);
-    send_rest(&a);
+    deliver(12000);
     testdb_exec(&t, "UPDATE sluice_outbox SET held = true WHERE id = (SELECT max(id) FROM "
                     "sluice_outbox)");
     assert_true(rows() > 10000);
@@ -309,10 +315,7 @@ static void around_a_held_message_what_is_done_goes(void **state)
 static void a_writer_keeps_its_segment(void **state)
 {
     (void)state;
-    fill(3000);
-    open_worker(&a);
-    until_marked(&a);
-    send_rest(&a);
+    deliver(3000);
     sl_db *slow = testdb_open(&t);
     testdb_script(slow, &t.names,
                   "BEGIN; INSERT INTO sluice_outbox (topic, entity_key, payload) VALUES "
@@ -348,10 +351,7 @@ static int64_t rows_elsewhere(int64_t segment)
 static void who_reads_for_long_is_asked_seldom(void **state)
 {
     (void)state;
-    fill(3000);
-    open_worker(&a);
-    until_marked(&a);
-    send_rest(&a);
+    deliver(3000);
     sl_db *reader = testdb_open(&t);
     testdb_script(reader, &t.names,
                   "SET idle_in_transaction_session_timeout = '20s'; "
@@ -458,10 +458,7 @@ static void only_lanes_can_share_it(void **state)
 static void a_sequence_that_was_set_back_is_noticed(void **state)
 {
     (void)state;
-    fill(3000);
-    open_worker(&a);
-    until_marked(&a);
-    send_rest(&a);
+    deliver(3000);
     testdb_exec(&t, "SELECT setval('sluice_outbox_ids', 10)");
     expect_refused("lanes", false, "set back");
 }

@@ -228,6 +228,8 @@ static void a_session_that_is_ended_is_not_alive(void **state)
     while (!one_is_closed())
         assert_true(sl_now_ns() < until_ns);
     assert_false(db->ops->alive(db));
+    assert_false(
+        db->ops->alive(db)); /* libpq has closed its side, too: there is no socket to ask */
 }
 
 static void a_transaction_that_idles_is_ended(void **state)
