@@ -106,6 +106,20 @@ def test_other_names(sluice, server, tmp_path):
         only(doctor(sluice, db, "--table", name, *conf))
 
 
+def test_an_adopted_table_without_an_index_on_its_id(sluice, server):
+    url = server.new_database()
+    query(url, "CREATE TABLE box (key uuid PRIMARY KEY DEFAULT gen_random_uuid(), nr bigint GENERATED ALWAYS AS IDENTITY,"
+               " topic text NOT NULL, entity_key text, payload bytea)")
+    conf = ["--table", "box", "--columns", "id=nr"]
+    sluice.run("init", *conf, db=url)
+    found = doctor(sluice, url, *conf)
+    only(found, "indexes")
+    assert one(found, "indexes")["found"] == "unique index on nr of box is missing"
+    assert one(found, "indexes")["do"].startswith("CREATE UNIQUE INDEX")
+    query(url, "CREATE UNIQUE INDEX ON box (nr)")
+    only(doctor(sluice, url, *conf))
+
+
 def test_the_table_lines_up(sluice, box):
     query(box, "DROP INDEX outbox_ix_lane")
     lines = sluice.run("doctor", db=box, check=1).stdout.splitlines()

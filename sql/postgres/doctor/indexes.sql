@@ -1,5 +1,7 @@
 -- Indexes that `init` makes, and whether they are there: ok, missing or invalid. An invalid one, of whatever name,
 -- is what a CREATE INDEX CONCURRENTLY leaves that failed: it is kept up to date and never used.
+-- An adopted table may have another primary key: what is delivered is looked up by id, the second column of the
+-- index of the lanes.
 -- in:  none
 -- out: index text, state text
 WITH t (tbl) AS (
@@ -31,4 +33,13 @@ UNION ALL
 SELECT 'primary key of ' || t.tbl::text, 'missing'
   FROM t
  WHERE t.tbl IS NOT NULL AND (SELECT c.relkind <> 'p' FROM pg_class c WHERE c.oid = t.tbl)
-   AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = t.tbl AND i.indisunique AND i.indpred IS NULL);
+   AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = t.tbl AND i.indisunique AND i.indpred IS NULL)
+UNION ALL
+SELECT 'unique index on ' || a.attname || ' of ' || l.indrelid::regclass::text, 'missing'
+  FROM pg_index l
+  JOIN pg_attribute a ON a.attrelid = l.indrelid AND a.attnum = l.indkey[1]
+ WHERE l.indexrelid = to_regclass('sluice_outbox_ix_lane')
+   AND (SELECT c.relkind <> 'p' FROM pg_class c WHERE c.oid = l.indrelid)
+   AND EXISTS (SELECT FROM pg_index i WHERE i.indrelid = l.indrelid AND i.indisunique AND i.indpred IS NULL)
+   AND NOT EXISTS (SELECT FROM pg_index i
+                    WHERE i.indrelid = l.indrelid AND i.indisunique AND i.indpred IS NULL AND i.indkey[0] = l.indkey[1]);
