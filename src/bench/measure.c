@@ -220,6 +220,13 @@ static void pause_all(const sl_team *t)
         signal_all(t, SIGSTOP);
 }
 
+/* Four fifths, in whole batches. */
+static double share_of(const sl_bench *b, int64_t rows)
+{
+    int64_t batch = b->settings->batch, most = rows * 4 / 5;
+    return (double)(most > batch ? most - most % batch : most) / (double)rows;
+}
+
 /* The checkpoint makes the first change of each page cost what it costs in a table that lay still. */
 sl_rc sl_team_feed(sl_team *t, int64_t rows, int64_t left, double *rate, sl_err *err)
 {
@@ -241,7 +248,8 @@ sl_rc sl_team_feed(sl_team *t, int64_t rows, int64_t left, double *rate, sl_err 
         rc = sl_watched_check(&t->watched, &t->fill, first, b->box.last_id, true,
                               sl_bench_is_ordered(t->plan.strategy), err);
     if (rc == SL_OK && rate)
-        *rate = sl_watched_rate(&t->watched, first, b->box.last_id, 0.8, NULL, NULL);
+        *rate =
+            sl_watched_rate(&t->watched, first, b->box.last_id, share_of(b, rows), NULL, NULL);
     return rc;
 }
 

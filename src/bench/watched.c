@@ -130,11 +130,9 @@ double sl_watched_rate(const sl_watched *w, int64_t from, int64_t upto, double s
             at[n++] = (double)of(w, id)->at_ns;
     }
     qsort(at, n, sizeof *at, sl_by_double);
-    size_t last = (size_t)(share * (double)wanted);
-    last = last < n ? last : n;
-    double rate = last > 1 && at[last - 1] > at[0]
-                      ? (double)(last - 1) * 1e9 / (at[last - 1] - at[0])
-                      : 0;
+    size_t last = (size_t)(share * (double)wanted + 0.5);
+    last = last < n ? last : n - (n > 0);
+    double rate = last > 0 && at[last] > at[0] ? (double)last * 1e9 / (at[last] - at[0]) : 0;
     free(at);
     return rate;
 }

@@ -26,7 +26,7 @@ SL_CHECK sl_rc sl_watched_check(const sl_watched *w, const sl_fill *fill, int64_
                                 int64_t upto, bool all, bool ordered, sl_err *err);
 
 /* Messages per second of those with ids `from` to `upto`, or those of them that `pick` wants: from the first delivery to the one that
- * is that share of the way. */
+ * is that share of the way, which should be the first of a batch: each counts with the pause before the next. */
 double sl_watched_rate(const sl_watched *w, int64_t from, int64_t upto, double share,
                        bool (*pick)(void *ctx, int64_t id), void *ctx);
 

@@ -155,6 +155,17 @@ static void rates(void **state)
     assert_true(fabs(sl_watched_rate(&w, FIRST, LAST, 0.8, NULL, NULL) - 1000) < 0.1);
 }
 
+/* What comes in batches of five each 10 ms comes at 500 a second, however few batches are counted. */
+static void a_batch_counts_with_its_pause(void **state)
+{
+    (void)state;
+    deliver_all();
+    for (int64_t id = FIRST; id <= LAST; id++)
+        of(id)->at_ns = 1 + (id - FIRST) / 5 * 10 * SL_MS;
+    assert_true(fabs(sl_watched_rate(&w, FIRST, LAST, 0.8, NULL, NULL) - 500) < 0.1);
+    assert_true(fabs(sl_watched_rate(&w, FIRST, LAST, 0.1, NULL, NULL) - 500) < 0.1);
+}
+
 static void percentiles(void **state)
 {
     (void)state;
@@ -175,7 +186,7 @@ int main(void)
         TEST(one_comes_twice),    TEST(one_overtakes),
         TEST(the_hot_key_is_one), TEST(keys_that_were_drawn),
         TEST(a_stranger),         TEST(rates),
-        TEST(percentiles),
+        TEST(percentiles),        TEST(a_batch_counts_with_its_pause),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
