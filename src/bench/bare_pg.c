@@ -82,7 +82,9 @@ PGconn *sl_bare_open(const sl_ceiling *o)
         sl_bare_die("%s", PQerrorMessage(pg));
     /* The program's settings for a session, since plans depend on them. */
     char *sql = sl_ceiling_sql(o, "session/open");
-    PQclear(check(pg, PQexecParams(pg, sql, 1, NULL, (const char *[]){ "0" }, NULL, NULL, 1)));
+    PQclear(
+        check(pg, PQexecParams(pg, sql, 2, NULL, (const char *[]){ "0", "force_generic_plan" },
+                               NULL, NULL, 1)));
     free(sql);
     return pg;
 }

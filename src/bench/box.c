@@ -22,7 +22,7 @@ sl_rc sl_box_connect(const sl_box *box, sl_db **out, sl_err *err)
 {
     int64_t as_it_was = box->settings->statement_timeout_ns;
     box->settings->statement_timeout_ns = 3600 * SL_SEC;
-    sl_rc rc = sl_conf_open_db(out, box->settings, &box->names, true, -1, err);
+    sl_rc rc = sl_conf_open_db(out, box->settings, &box->names, true, err);
     box->settings->statement_timeout_ns = as_it_was;
     return rc;
 }

@@ -7,7 +7,7 @@ sl_rc sl_cli_open(sl_cli_db *out, const sl_cli *cli, bool create, sl_err *err)
 {
     sl_rc rc = sl_conf_names(&out->names, &cli->settings, err);
     if (rc == SL_OK)
-        rc = sl_conf_open_db(&out->db, &cli->settings, &out->names, create, -1, err);
+        rc = sl_conf_open_db(&out->db, &cli->settings, &out->names, create, err);
     return rc;
 }
 

@@ -127,7 +127,9 @@ typedef struct sl_dsn {
     int64_t connect_ns;    /* give up connecting after */
     int64_t statement_ns;  /* a statement without an answer for so long: connection lost */
     int64_t idle_in_tx_ns; /* 0, or the server ends a transaction that idles longer */
-    bool create;           /* a missing SQLite file is made */
+    bool
+        steady; /* runs the same statements over and over: one plan for each, whatever the values are */
+    bool create; /* a missing SQLite file is made */
     bool look;   /* change nothing: nothing is set or prepared on the session, so that it may go
                               through a pooler; a SQLite file is left as it is, wherever it is */
     int wake_fd; /* -1, or gives up waiting when readable, with SL_STOPPED */

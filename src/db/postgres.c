@@ -324,8 +324,9 @@ static sl_rc open_session(pg_db *p, const sl_dsn *dsn, sl_err *err)
     char idle_ms[32];
     bool standby = false;
     snprintf(idle_ms, sizeof idle_ms, "%lld", (long long)(dsn->idle_in_tx_ns / SL_MS));
-    sl_rc rc = sl_db_run1(&p->base, "session/open", (sl_val[]){ sl_text(sl_str_of(idle_ms)) },
-                          note_standby, &standby, NULL, err);
+    sl_str plans = dsn->steady ? SL_STR("force_generic_plan") : (sl_str){ 0 };
+    sl_val in[] = { sl_text(sl_str_of(idle_ms)), sl_text(plans) };
+    sl_rc rc = sl_db_run1(&p->base, "session/open", in, note_standby, &standby, NULL, err);
     if (rc != SL_OK || !standby)
         return rc;
     return sl_fail(

@@ -73,21 +73,34 @@ static sl_dsn dsn_of(const sl_settings *s, const sl_names *names)
     };
 }
 
-sl_rc sl_conf_open_db(sl_db **out, const sl_settings *s, const sl_names *names, bool create,
-                      int wake_fd, sl_err *err)
+static sl_rc open_checked(sl_db **out, const sl_dsn *dsn, sl_err *err)
 {
-    sl_dsn dsn = dsn_of(s, names);
-    dsn.create = create;
-    dsn.wake_fd = wake_fd;
-    sl_rc rc = sl_db_open(out, &dsn, err);
-    if (rc != SL_OK || create)
+    sl_rc rc = sl_db_open(out, dsn, err);
+    if (rc != SL_OK || dsn->create)
         return rc;
-    rc = sl_schema_check(*out, names, err);
+    rc = sl_schema_check(*out, dsn->names, err);
     if (rc != SL_OK) {
         sl_db_close(*out);
         *out = NULL;
     }
     return rc;
+}
+
+sl_rc sl_conf_open_db(sl_db **out, const sl_settings *s, const sl_names *names, bool create,
+                      sl_err *err)
+{
+    sl_dsn dsn = dsn_of(s, names);
+    dsn.create = create;
+    return open_checked(out, &dsn, err);
+}
+
+sl_rc sl_conf_open_node(sl_db **out, const sl_settings *s, const sl_names *names, int wake_fd,
+                        sl_err *err)
+{
+    sl_dsn dsn = dsn_of(s, names);
+    dsn.steady = true;
+    dsn.wake_fd = wake_fd;
+    return open_checked(out, &dsn, err);
 }
 
 sl_rc sl_conf_look_db(sl_db **out, const sl_settings *s, const sl_names *names, sl_err *err)

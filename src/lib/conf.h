@@ -20,10 +20,13 @@ struct sl_conf {
 /* Validated names of the settings' table. */
 SL_CHECK sl_rc sl_conf_names(sl_names *out, const sl_settings *s, sl_err *err);
 
-/* Opens the settings' database and, unless `create`, checks its schema. wake_fd as in sl_dsn.
- */
+/* Opens the settings' database and, unless `create`, checks its schema. */
 SL_CHECK sl_rc sl_conf_open_db(sl_db **out, const sl_settings *s, const sl_names *names,
-                               bool create, int wake_fd, sl_err *err);
+                               bool create, sl_err *err);
+
+/* The same for a part of a node: a session that lasts. wake_fd as in sl_dsn. */
+SL_CHECK sl_rc sl_conf_open_node(sl_db **out, const sl_settings *s, const sl_names *names,
+                                 int wake_fd, sl_err *err);
 
 /* The same without any check, only to look: see sl_dsn. */
 SL_CHECK sl_rc sl_conf_look_db(sl_db **out, const sl_settings *s, const sl_names *names,

@@ -29,7 +29,7 @@ void sl_crew_fail(sl_crew *crew, const sl_err *err)
 static sl_rc member_open(void *ctx, sl_db **out, int wake_fd, sl_err *err)
 {
     sl_crew *crew = ctx;
-    return sl_conf_open_db(out, crew->settings, &crew->names, false, wake_fd, err);
+    return sl_conf_open_node(out, crew->settings, &crew->names, wake_fd, err);
 }
 
 static void member_counts(void *ctx, int64_t *sent, int64_t *failed)
@@ -83,10 +83,9 @@ static sl_rc test_waking(sl_crew *crew, sl_err *err)
     sl_db *sleeper = NULL;
     sl_db *caller = NULL;
     sl_rc rc =
-        sl_conf_open_db(&sleeper, crew->settings, &crew->names, false, crew->stop->fd_now, err);
+        sl_conf_open_node(&sleeper, crew->settings, &crew->names, crew->stop->fd_now, err);
     if (rc == SL_OK)
-        rc = sl_conf_open_db(&caller, crew->settings, &crew->names, false, crew->stop->fd_now,
-                             err);
+        rc = sl_conf_open_node(&caller, crew->settings, &crew->names, crew->stop->fd_now, err);
     if (rc == SL_OK)
         rc = sl_wake_test(sleeper, caller, WAKE_TEST_NS, &crew->notify, err);
     if (rc == SL_OK && !crew->notify)
@@ -108,7 +107,7 @@ static sl_rc open_journal(sl_crew *crew, int wake_fd, sl_err *err)
     char counts[3][24];
     if (!crew->settings->journal)
         return SL_OK;
-    sl_rc rc = sl_conf_open_db(&db, crew->settings, &crew->names, false, wake_fd, err);
+    sl_rc rc = sl_conf_open_node(&db, crew->settings, &crew->names, wake_fd, err);
     if (rc == SL_OK)
         rc = sl_journaled_open(&crew->journal, crew->settings, crew->node, db, &done, err);
     sl_db_close(db);

@@ -151,9 +151,9 @@ static sl_rc look(sl_fencer *f, sl_err *err)
 {
     bool any = false;
     sl_fence_jobs jobs = { 0 };
-    sl_rc rc = f->db ? SL_OK
-                     : sl_conf_open_db(&f->db, f->conf.settings, f->conf.names, false,
-                                       f->stop.fd_now, err);
+    sl_rc rc =
+        f->db ? SL_OK
+              : sl_conf_open_node(&f->db, f->conf.settings, f->conf.names, f->stop.fd_now, err);
     if (rc == SL_OK)
         rc = sl_fences_any(f->db, &any, err);
     if (rc == SL_OK && any)

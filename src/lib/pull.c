@@ -103,7 +103,7 @@ static void renew_held(sl_puller *p, sl_db **db, leases *list)
     copy_list(p, list);
     if (list->n == 0)
         return;
-    sl_rc rc = *db ? SL_OK : sl_conf_open_db(db, s, &p->names, false, p->stop.fd_now, &err);
+    sl_rc rc = *db ? SL_OK : sl_conf_open_node(db, s, &p->names, p->stop.fd_now, &err);
     if (rc == SL_OK)
         rc = p->strategy->renew(*db, list->ids, list->epochs, list->n, s->lease_ns, &err);
     if (rc == SL_OK)
@@ -160,7 +160,7 @@ static sl_rc connect_puller(sl_puller *p, sl_err *err)
     sl_claim_conf conf;
     sl_conf_claim(&conf, s, p->node);
     conf.hold = SL_HOLD_LEASE;
-    sl_rc rc = sl_conf_open_db(&p->db, s, &p->names, false, -1, err);
+    sl_rc rc = sl_conf_open_node(&p->db, s, &p->names, -1, err);
     return rc == SL_OK ? sl_claim_open(&p->claim, p->strategy, p->db, &conf, err) : rc;
 }
 
@@ -169,7 +169,7 @@ static sl_rc connect_puller(sl_puller *p, sl_err *err)
 static sl_rc member_open(void *ctx, sl_db **out, int wake_fd, sl_err *err)
 {
     sl_puller *p = ctx;
-    return sl_conf_open_db(out, &p->conf->settings, &p->names, false, wake_fd, err);
+    return sl_conf_open_node(out, &p->conf->settings, &p->names, wake_fd, err);
 }
 
 /* What it holds is safe by its leases, but it takes nothing more. */

@@ -98,7 +98,7 @@ static sl_rc session_open(session *s, sl_worker *w, int wake_fd, sl_err *err)
     w->opened = crew->member != NULL;
     const sl_claim_ops *strategy = sl_claim_named(set->strategy);
     assert(strategy); /* sl_settings_check */
-    sl_rc rc = sl_conf_open_db(&s->db, set, &crew->names, false, wake_fd, err);
+    sl_rc rc = sl_conf_open_node(&s->db, set, &crew->names, wake_fd, err);
     if (rc == SL_OK)
         rc = sl_claim_open(&s->relay.claim, strategy, s->db, &conf, err);
     if (rc == SL_OK)
@@ -309,8 +309,7 @@ static void settle_again(session *s, const sl_worker *w, sl_rc rc)
             nanosleep(&(struct timespec){ .tv_nsec = RECONNECT_BASE_NS }, NULL);
         sl_db_close(s->db);
         s->db = NULL;
-        rc = sl_conf_open_db(&s->db, w->crew->settings, &w->crew->names, false, stop->fd_now,
-                             &err);
+        rc = sl_conf_open_node(&s->db, w->crew->settings, &w->crew->names, stop->fd_now, &err);
         if (rc == SL_OK)
             rc =
                 s->relay.claim->ops->again(s->relay.claim, s->db, &s->relay.batch, &lost, &err);

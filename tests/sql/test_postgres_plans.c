@@ -101,6 +101,9 @@ static void on_a_large_table(void **state)
     open_worker();
     claims_use_the_key();
     settling_uses_the_key();
+    assert_int_equal(worker_take(&w, 500), 500);
+    assert_int_equal(worker_settle(&w, SL_SENT, SL_NONE), 0);
+    all_were_planned_once(&w);
 }
 
 /* The statistics say: empty. */

@@ -62,8 +62,8 @@ static void has_plan(const char *stmt, const char *params, const char *must)
     sl_buf plan = { 0 };
     explain(&w, stmt, params, &plan);
     const char *text = sl_buf_text(&plan);
-    if (strstr(text, "Seq Scan on outbox o") || strstr(text, "Seq Scan on outbox_sent") ||
-        !strstr(text, must))
+    if (strstr(text, "Materialize") || strstr(text, "Seq Scan on outbox o") ||
+        strstr(text, "Seq Scan on outbox_sent") || !strstr(text, must))
         fail_msg("%s:\n%s", stmt, text);
     sl_buf_fini(&plan);
 }
@@ -88,9 +88,12 @@ static void keeping_looks_up(const char *strategy, const char *stmt, const char 
     open_keeping(strategy);
     idle();
     testdb_fill(&t, ROWS, 10);
-    has_plan(stmt, params, "Index Cond: (id = ");
+    const char *must = strstr(stmt, "lanes") || strstr(stmt, "guard")
+                           ? "Index Cond: (id = n.id)"
+                           : "Index Cond: (id = u.id)";
+    has_plan(stmt, params, must);
     analyse();
-    has_plan(stmt, params, "Index Cond: (id = ");
+    has_plan(stmt, params, must);
 }
 
 static void of_skip_locked(void **state)
@@ -103,14 +106,14 @@ static void of_lanes(void **state)
 {
     (void)state;
     keeping_looks_up("lanes", "lanes/keep", "'{1,2,3}', '{1,1,1}', '{1,1,1}', '{4,5,6}'");
-    has_plan("ordered/keep", "'{1,2,3}', '{1,1,1}', '{1,1,1}'", "Index Cond: (id = ");
+    has_plan("ordered/keep", "'{1,2,3}', '{1,1,1}', '{1,1,1}'", "Index Cond: (id = u.id)");
 }
 
 static void of_guard(void **state)
 {
     (void)state;
     keeping_looks_up("guard", "guard/keep", "'{1,2,3}', '{1,1,1}', '{1,1,1}'");
-    has_plan("ordered/keep", "'{1,2,3}', '{1,1,1}', '{1,1,1}'", "Index Cond: (id = ");
+    has_plan("ordered/keep", "'{1,2,3}', '{1,1,1}', '{1,1,1}'", "Index Cond: (id = u.id)");
 }
 
 static void of_advisory(void **state)

@@ -31,7 +31,25 @@ static void fill_tables(void)
                     "generate_series(1, 2000) g");
 }
 
-static void make_tables(bool worn)
+/* What the server believes when it plans. */
+typedef enum belief {
+    EMPTY,
+    WORN,    /* nothing is left, and nothing of it was cleaned up */
+    CLEANED, /* it was */
+    FEW,     /* that, and a few have come since */
+} belief;
+
+static void wear_out(belief what)
+{
+    fill_tables();
+    testdb_exec(&t, "DELETE FROM sluice_outbox");
+    testdb_exec(&t, "DELETE FROM sluice_outbox_keys");
+    testdb_exec(&t, "DELETE FROM sluice_outbox_claims");
+    if (what != WORN)
+        testdb_exec(&t, "VACUUM " TABLES);
+}
+
+static void make_tables(belief what)
 {
     static const char *const names[] = { "",    "_keys", "_claims", "_lanes",
                                          "_s0", "_s1",   "_s2",     "_s3" };
@@ -42,13 +60,11 @@ static void make_tables(bool worn)
                  names[i]);
         testdb_exec(&t, sql); /* else the server may mend the statistics at any time */
     }
-    if (worn) { /* nothing is left, and nothing of it was cleaned up */
-        fill_tables();
-        testdb_exec(&t, "DELETE FROM sluice_outbox");
-        testdb_exec(&t, "DELETE FROM sluice_outbox_keys");
-        testdb_exec(&t, "DELETE FROM sluice_outbox_claims");
-    }
+    if (what != EMPTY)
+        wear_out(what);
     testdb_exec(&t, "ANALYZE " TABLES);
+    if (what == FEW)
+        testdb_fill(&t, 20, 10);
 }
 
 static int teardown(void **state)
@@ -62,14 +78,13 @@ static int teardown(void **state)
 }
 
 /* Prepares what the strategy needs, with plans of empty tables, and fills them. */
-static void begin(const char *strategy, bool worn)
+static void begin(const char *strategy, void **state)
 {
     sl_claim_conf conf = claims_conf("n/1", SL_HOLD_LEASE);
-    make_tables(worn);
+    make_tables(*(const belief *)*state);
     lane_node_join(&node, &t, "n");
     conf.lanes = node.lanes;
     worker_open(&w, &t, sl_claim_named(strategy), &conf);
-    testdb_script(w.db, &t.names, "SET plan_cache_mode = force_generic_plan");
     fill_tables();
 }
 
@@ -96,14 +111,14 @@ static bool a_few_will_do(const char *text, const char *line)
     return (init && init < line) || (limit && limit < line);
 }
 
-static void looks_up(const char *stmt, const char *params, const char *must)
+static void reads(const char *stmt, const char *params, const char *must, bool compares_lists)
 {
     sl_buf plan = { 0 };
     explain(&w, stmt, params, &plan);
     const char *text = sl_buf_text(&plan);
     bool good = strstr(text, must) && !strstr(text, "Seq Scan on outbox") &&
-                !strstr(text, "Bitmap") &&    /* reads all of it before the first */
-                !strstr(text, "Materialize"); /* a list where there should be a hash table */
+                !strstr(text, "Bitmap") && /* reads all of it before the first */
+                (compares_lists || !strstr(text, "Materialize"));
     for (const char *at = strstr(text, " on outbox"); at; at = strstr(at + 1, " on outbox")) {
         bool written = !strncmp(at - 6, "Delete", 6) || !strncmp(at - 6, "Update", 6) ||
                        !strncmp(at - 6, "Insert", 6);
@@ -114,15 +129,29 @@ static void looks_up(const char *stmt, const char *params, const char *must)
     sl_buf_fini(&plan);
 }
 
+/* Not by a list where there should be a hash table. */
+static void looks_up(const char *stmt, const char *params, const char *must)
+{
+    reads(stmt, params, must, false);
+}
+
+/* An update cannot be told how to join: what failed is found by its id, and then may be compared with all that failed
+ * in the same turn. */
+static void finds_failed(const char *stmt, const char *params, const char *must)
+{
+    reads(stmt, params, must, true);
+}
+
 #define BY_ID "Index Cond: (id = ANY ($1))"
 #define BY_RANGE "Index Cond: ((id >= ($1)[1]) AND (id <= "
 #define BY_DUE "Index Cond: (due_at <= statement_timestamp())"
 #define BY_DELAY "outbox_ix_delayed on outbox o"
-#define BY_LANE "Index Cond: ((lane = "
+#define BY_LANE "Index Cond: ((ROW(lane, id) >= ROW("
+#define BY_HELD "Index Cond: ((entity_key >= "
 
 static void lanes_by_lane_and_floor(void **state)
 {
-    begin("lanes", *state != NULL);
+    begin("lanes", state);
     looks_up("lanes/take", "'{1,2,3}', '{0,0,0}', '{100,100,100}', 300, 8388608", BY_LANE);
     looks_up("lanes/sent", "'{1,2,3}', '{1,1,1}', '{1,2,3}'", BY_ID);
     looks_up("lanes/sent", "'{1,2,3}', '{1,1,1}', '{1,2,3}'", "Index Cond: (lane = ANY ($3))");
@@ -133,7 +162,7 @@ static void lanes_by_lane_and_floor(void **state)
     looks_up("lanes/sent_stretch", "'{1,2,3}', '{1,1,1}', '{1,2,3}'", BY_RANGE);
     looks_up("lanes/beyond", "8000", "Index Cond: (id >= $1)");
     looks_up("lanes/due", "'{1,2,3}', 16, 32", BY_DUE);
-    looks_up("lanes/due", "'{1,2,3}', 16, 32", "Index Cond: (entity_key = ");
+    looks_up("lanes/due", "'{1,2,3}', 16, 32", BY_HELD);
     looks_up("lanes/due", "'{1,2,3}', 16, 32", "Index Cond: (available_at <= ");
     looks_up("lanes/delayed", "'{1,2,3}', 512", BY_DELAY);
 }
@@ -142,16 +171,18 @@ static void lanes_by_lane_and_floor(void **state)
 static void segments_by_lane_and_floor(void **state)
 {
     testdb_rotated = true;
-    begin("lanes", *state != NULL);
+    begin("lanes", state);
     looks_up("done/take", "'{1,2,3}', 1, 8000, 500, 16000", "outbox_ix_s3 on outbox_s3 m_4\n");
     looks_up("done/take", "'{1,2,3}', 1, 8000, 500, 16000",
              "Index Cond: ((id >= $2) AND (id < $3))");
     looks_up("done/write", "'{1,2,3}', '{1,1,1}', '{9,9,9}'", "Index Cond: (lane = ANY ($1))");
     looks_up("lanes/take", "'{1,2,3}', '{0,0,0}', '{100,100,100}', 300, 8388608", BY_LANE);
+    looks_up("lanes/take", "'{1,2,3}', '{0,0,0}', '{100,100,100}', 300, 8388608",
+             "Merge Append\n"); /* else all that a lane has would be sorted */
     looks_up("lanes/sent", "'{1,2,3}', '{1,1,1}', '{1,2,3}'", BY_ID);
     looks_up("lanes/sent_stretch", "'{1,2,3}', '{1,1,1}', '{1,2,3}'", BY_RANGE);
     looks_up("lanes/beyond", "8000", "Index Cond: (id >= $1)");
-    looks_up("lanes/due", "'{1,2,3}', 16, 32", "Index Cond: (entity_key = ");
+    looks_up("lanes/due", "'{1,2,3}', 16, 32", BY_HELD);
     looks_up("lanes/delayed", "'{1,2,3}', 512", "Index Cond: (available_at <= ");
     looks_up("ordered/sent", "'{1,2,3}'", BY_ID);
     looks_up("ordered/hold", "'{1,2,3}'", BY_ID);
@@ -159,7 +190,7 @@ static void segments_by_lane_and_floor(void **state)
 
 static void keys_by_id_and_name(void **state)
 {
-    begin("guard", *state != NULL);
+    begin("guard", state);
     looks_up("keyed/look", "0, 500, 1", "Index Cond: (id >= $1)");
     looks_up("keyed/read", "'{1,2,3}'", BY_ID);
     looks_up("keyed/read_stretch", "'{1,2,3}', 1, 3",
@@ -180,10 +211,11 @@ static void keys_by_id_and_name(void **state)
 
 static void what_waits_by_id_and_key(void **state)
 {
-    begin("advisory", *state != NULL);
+    begin("advisory", state);
     looks_up("keyed/due_lock", "16, 1", BY_DUE);
     looks_up("keyed/sweep", "'{k1,k2}', 1", "Index Cond: (entity_key = ");
-    looks_up("keyed/due_read", "'{k1,k2}', 32", "Index Cond: (entity_key = ");
+    looks_up("keyed/due_read", "'{k1,k2}', 32", BY_HELD);
+    looks_up("keyed/due_lock", "16, 1", BY_HELD);
     looks_up("keyed/look", "0, 500, 0", "Index Cond: (id >= $1)");
     looks_up("keyed/delayed_lock", "16, 1", BY_DELAY);
     looks_up("keyed/delayed_read", "'{1,2,3}'", BY_ID);
@@ -191,8 +223,9 @@ static void what_waits_by_id_and_key(void **state)
     looks_up("ordered/rejoin", "'{1,2,3}'", BY_ID);
     looks_up("ordered/sent", "'{1,2,3}'", BY_ID);
     looks_up("ordered/sent_stretch", "'{1,2,3}'", BY_RANGE);
-    looks_up("ordered/retry", "'{1,2,3}', '{0,0,0}', '{a,b,c}', '{1,1,1}'", BY_ID);
-    looks_up("ordered/bury", "'{1,2,3}', '{1,1,1}', '{a,b,c}', '{1,1,1}'", BY_ID);
+    finds_failed("ordered/retry", "'{1,2,3}', '{0,0,0}', '{a,b,c}', '{1,1,1}'", BY_ID);
+    looks_up("ordered/bury", "'{1,2,3}', '{1,1,1}', '{a,b,c}', '{1,1,1}'",
+             "Index Cond: (id = u.id)");
     looks_up("attempts/count", "'{1,2,3}'", BY_ID);
     looks_up("attempts/uncount", "'{1,2,3}'", BY_ID);
     looks_up("ordered/hold", "'{1,2,3}'", BY_ID);
@@ -203,12 +236,14 @@ static void what_waits_by_id_and_key(void **state)
 
 int main(void)
 {
-    static bool worn;
-#define TEST(fn)                                                                               \
-    cmocka_unit_test_teardown(fn, teardown),                                                   \
+    static belief beliefs[] = { EMPTY, WORN, CLEANED, FEW };
+#define CASE(fn, name, i)                                                                      \
     {                                                                                          \
-#fn ": worn", fn, NULL, teardown, &worn                                                \
+#fn name, fn, NULL, teardown, &beliefs[i]                                              \
     }
+#define TEST(fn)                                                                               \
+    CASE(fn, ": empty", 0), CASE(fn, ": worn", 1), CASE(fn, ": cleaned", 2),                   \
+        CASE(fn, ": few", 3)
     const struct CMUnitTest tests[] = {
         TEST(lanes_by_lane_and_floor),
         TEST(segments_by_lane_and_floor),

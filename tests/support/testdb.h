@@ -118,6 +118,7 @@ static inline void testdb_map_all(sl_opt_map *map, const char *before)
 static inline sl_dsn testdb_dsn(const testdb *t)
 {
     return (sl_dsn){ .url = t->url,
+                     .steady = true,
                      .app = "test",
                      .names = &t->names,
                      .connect_ns = 20 * SL_SEC,

@@ -16,7 +16,7 @@ SELECT m.id, 0::bigint, coalesce(m.attempts, 0)::bigint + 1, m.created_at, m.top
             WHEN octet_length(m.payload) > $5 THEN 4
             ELSE 0 END
   FROM sluice_outbox m
- WHERE m.id >= $2 AND m.id < $3 AND NOT m.held
-   AND CASE WHEN m.id >= ($1)[m.lane + 1] THEN true END
+ WHERE m.id >= $2 AND m.id < $3
+   AND CASE WHEN NOT m.held AND m.id >= ($1)[m.lane + 1] THEN true END
  ORDER BY m.id
  LIMIT $4;

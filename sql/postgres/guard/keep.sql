@@ -1,5 +1,6 @@
 -- Delivered, and to be kept: copy the messages whose keys are still our turn's. The turn is locked as in guard/sent,
 -- which follows in the same transaction and deletes these. All messages have the same epoch.
+-- They are looked up as in ordered/keep.
 -- in:  id int8[], epoch int8[], count int8[]
 -- out: none
 WITH ours AS MATERIALIZED (
@@ -11,7 +12,6 @@ INSERT INTO sluice_outbox_sent (id, topic, entity_key, event_type, payload, cont
                                 idempotency_key, created_at, attempts, epoch)
 SELECT o.id, o.topic, o.entity_key, o.event_type, o.payload, o.content_type, o.headers,
        o.idempotency_key, o.created_at, coalesce(o.attempts, 0) + n.count, ($2)[1]
-  FROM sluice_outbox o
-  JOIN unnest($1, $3) AS n (id, count) ON o.id = n.id
- WHERE o.id = ANY ($1)
-   AND CASE WHEN coalesce('k' || o.entity_key, 'i' || o.id) IN (SELECT s.claim FROM ours s) THEN true END;
+  FROM unnest($1, $3) AS n (id, count)
+ CROSS JOIN LATERAL (SELECT m.* FROM sluice_outbox m WHERE m.id = n.id OFFSET 0) o
+ WHERE CASE WHEN coalesce('k' || o.entity_key, 'i' || o.id) IN (SELECT s.claim FROM ours s) THEN true END;

@@ -1,12 +1,15 @@
 -- Lock blocked keys that are due, the longest due first, and held messages without a key. The candidates
 -- are made before the first is locked: then the LIMIT locks no more than it returns. `id`: the first
 -- that is held; none: the key waits for nothing. The time is the statement's: that of the clock changes
--- while it runs, and no index could be asked for it.
+-- while it runs, and no index could be asked for it. A key is compared as in lanes/due.
 -- in:  keys_max int8, turns int8
 -- out: claim text, id int8
 WITH due AS MATERIALIZED (
     (SELECT 'k' || k.entity_key AS sluice_claim,
-            (SELECT o.id FROM sluice_outbox o WHERE o.held AND NOT o.delayed AND o.entity_key = k.entity_key ORDER BY o.id LIMIT 1)
+            (SELECT o.id
+               FROM (SELECT k.entity_key COLLATE "default" AS entity_key) n, sluice_outbox o
+              WHERE o.held AND NOT o.delayed AND o.entity_key >= n.entity_key AND o.entity_key <= n.entity_key
+              ORDER BY o.entity_key, o.id LIMIT 1)
             AS sluice_id
        FROM sluice_outbox_keys k
       WHERE k.due_at <= statement_timestamp()

@@ -1,6 +1,6 @@
 -- Held messages of keys that are locked now and still due, in the order of each key and at most
 -- per_key of them. A key that has none left comes with no id. `wait` 2: the head of what is left is
--- scheduled for later; 3: and was never tried. epoch/next has run before.
+-- scheduled for later; 3: and was never tried. epoch/next has run before. A key is compared as in lanes/due.
 -- in:  claim text[], per_key int8
 -- out: id int8, epoch int8, attempt int8, created_at timestamptz, topic text, entity_key text,
 --      event_type text, content_type text, headers jsonb, payload bytea, lane int8, wait int8
@@ -13,9 +13,9 @@ SELECT o.id, currval('sluice_outbox_epoch'), coalesce(o.attempts, 0)::bigint + 1
   FROM sluice_outbox_keys k
   LEFT JOIN LATERAL (
        SELECT m.*
-         FROM sluice_outbox m
-        WHERE m.held AND NOT m.delayed AND m.entity_key = k.entity_key
-        ORDER BY m.id
+         FROM (SELECT k.entity_key COLLATE "default" AS entity_key) n, sluice_outbox m
+        WHERE m.held AND NOT m.delayed AND m.entity_key >= n.entity_key AND m.entity_key <= n.entity_key
+        ORDER BY m.entity_key, m.id
         LIMIT $2) o ON true
  WHERE k.entity_key = ANY (ARRAY(SELECT substr(u.sluice_claim, 2)
                                    FROM unnest($1) AS u (sluice_claim)

@@ -2,7 +2,9 @@
 -- is locked or written. `wait` says why a message may not go: 1 its key is blocked, 2 its time has
 -- not come, 3 the same, and it was never tried; its payload then stays where it is. While few keys are
 -- blocked a hash table is made of them, which the LIMIT makes certain; of many, each is asked by the
--- index, whatever the planner believes of that table. What goes beyond batch_bytes is left for the next
+-- index, whatever the planner believes of that table. The condition on lane and id is one that only the index of the
+-- lanes can be asked for: a planner that takes the table to be empty would pass by all other lanes' messages by their
+-- ids. What goes beyond batch_bytes is left for the next
 -- turn; the first message always fits.
 -- in:  lane int8[], floor int8[], quota int8[], batch int8, batch_bytes int8
 -- out: id int8, epoch int8, attempt int8, created_at timestamptz, topic text, entity_key text,
@@ -27,8 +29,9 @@ SELECT f.id, 0::bigint, coalesce(f.attempts, 0)::bigint + 1, f.created_at, f.top
                                    THEN CASE WHEN m.attempts > 0 OR m.last_error IS NOT NULL THEN 2 ELSE 3 END
                                    ELSE 0 END AS sluice_wait
                          FROM sluice_outbox m
-                        WHERE m.lane = u.sluice_lane AND m.id >= u.sluice_floor AND NOT m.held
-                        ORDER BY m.id
+                        WHERE (m.lane, m.id) >= (u.sluice_lane, u.sluice_floor) AND m.lane <= u.sluice_lane
+                          AND NOT m.held
+                        ORDER BY m.lane, m.id
                         LIMIT u.sluice_quota) o
                  ORDER BY o.id
                  LIMIT $4) w) f

@@ -1,7 +1,8 @@
 -- The oldest messages of these lanes in the order of the table, from `from` on and below `upto`: cheaper
 -- than lane by lane if most of what stands there is theirs. `wait` is as in lanes/take, and 4: its payload
 -- is larger than `most`, and stays where it is; such a batch is read lane by lane.
--- The conditions that an index must not be chosen for are written as CASE.
+-- The conditions that an index must not be chosen for are written as CASE, so that there is one plan, whatever the
+-- planner believes of the table: by the primary key.
 -- in:  lane int8[], from int8, upto int8, batch int8, most int8
 -- out: id int8, epoch int8, attempt int8, created_at timestamptz, topic text, entity_key text,
 --      event_type text, content_type text, headers jsonb, payload bytea, lane int8, wait int8
@@ -18,7 +19,7 @@ SELECT m.id, 0::bigint, coalesce(m.attempts, 0)::bigint + 1, m.created_at, m.top
             WHEN octet_length(m.payload) > $5 THEN 4
             ELSE 0 END
   FROM sluice_outbox m
- WHERE m.id >= $2 AND m.id < $3 AND NOT m.held
-   AND CASE WHEN m.lane IN (SELECT unnest($1)) THEN true END
+ WHERE m.id >= $2 AND m.id < $3
+   AND CASE WHEN NOT m.held AND m.lane IN (SELECT unnest($1)) THEN true END
  ORDER BY m.id
  LIMIT $4;

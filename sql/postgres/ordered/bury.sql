@@ -1,10 +1,10 @@
 -- Never to be delivered: copy the messages to the dead letters; ordered/sent then deletes them.
+-- They are looked up as in ordered/keep.
 -- in:  id int8[], epoch int8[], reason text[], count int8[]
 -- out: none
 INSERT INTO sluice_outbox_dead (id, topic, entity_key, event_type, payload, content_type, headers,
                                 idempotency_key, created_at, attempts, last_error, epoch)
 SELECT o.id, o.topic, o.entity_key, o.event_type, o.payload, o.content_type, o.headers,
        o.idempotency_key, o.created_at, coalesce(o.attempts, 0) + u.count, u.reason, u.epoch
-  FROM sluice_outbox o
-  JOIN unnest($1, $2, $3, $4) AS u (id, epoch, reason, count) ON o.id = u.id
- WHERE o.id = ANY ($1);
+  FROM unnest($1, $2, $3, $4) AS u (id, epoch, reason, count)
+ CROSS JOIN LATERAL (SELECT m.* FROM sluice_outbox m WHERE m.id = u.id OFFSET 0) o;

@@ -1,12 +1,11 @@
 -- Delivered, and to be kept: copy the messages. The rows are locked, so that the delete which follows in the same
 -- transaction (settle/sent) removes exactly these. `count` is 1 where the attempt was not counted before.
+-- They are looked up as in ordered/keep.
 -- in:  id int8[], epoch int8[], count int8[]
 -- out: none
 INSERT INTO sluice_outbox_sent (id, topic, entity_key, event_type, payload, content_type, headers,
                                 idempotency_key, created_at, attempts, epoch)
 SELECT o.id, o.topic, o.entity_key, o.event_type, o.payload, o.content_type, o.headers,
        o.idempotency_key, o.created_at, coalesce(o.attempts, 0) + u.count, o.epoch
-  FROM sluice_outbox o
-  JOIN unnest($1, $2, $3) AS u (id, epoch, count) ON o.id = u.id AND o.epoch = u.epoch
- WHERE o.id = ANY ($1)
-   FOR UPDATE OF o;
+  FROM unnest($1, $2, $3) AS u (id, epoch, count)
+ CROSS JOIN LATERAL (SELECT m.* FROM sluice_outbox m WHERE m.id = u.id AND m.epoch = u.epoch OFFSET 0 FOR UPDATE) o;

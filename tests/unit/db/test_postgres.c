@@ -243,6 +243,20 @@ static void a_transaction_that_idles_is_ended(void **state)
     assert_int_equal(run("tx/commit"), SL_AGAIN);
 }
 
+/* With these settings the best plan is the same for all values; that of a command depends on what it looks for. */
+static void a_session_that_lasts_plans_once(void **state)
+{
+    (void)state;
+    static const char sql[] =
+        "SELECT (current_setting('plan_cache_mode') = 'force_generic_plan')::int::bigint";
+    sl_dsn dsn = testdb_dsn(&t);
+    for (int steady = 0; steady < 2; steady++) {
+        dsn.steady = steady;
+        reopen(&dsn);
+        assert_int_equal(int_of(0, sql), steady);
+    }
+}
+
 /* ---- Pipelines ---- */
 
 static void a_failure_in_the_middle_ends_all(void **state)
@@ -640,6 +654,7 @@ int main(void)
         TEST(a_session_that_is_ended_is_a_lost_connection),
         TEST(a_session_that_is_ended_is_not_alive),
         TEST(a_transaction_that_idles_is_ended),
+        TEST(a_session_that_lasts_plans_once),
         TEST(a_failure_in_the_middle_ends_all),
         TEST(a_failed_preparation_is_tried_again),
         TEST(statements_are_prepared_once),

@@ -146,22 +146,49 @@ static void the_databases_schema_is_checked(void **state)
     sl_schema_done done;
     const sl_settings *s = &conf->settings;
     set("db", t.url);
-    assert_int_equal(sl_conf_open_db(&db, s, &t.names, false, -1, &err), SL_OPERATOR);
+    assert_int_equal(sl_conf_open_db(&db, s, &t.names, false, &err), SL_OPERATOR);
     assert_null(db);
     assert_non_null(strstr(err.text, "run 'sluice init' once"));
     assert_int_equal(sl_conf_look_db(&db, s, &t.names, &err),
                      SL_OK); /* by this one it is not */
     sl_db_close(db);
     db = NULL;
-    assert_int_equal(sl_conf_open_db(&db, s, &t.names, true, -1, &err), SL_OK);
+    assert_int_equal(sl_conf_open_db(&db, s, &t.names, true, &err), SL_OK);
     assert_int_equal(sl_schema_init(db, &t.names, &done, &err), SL_OK);
     sl_db_close(db);
-    assert_int_equal(sl_conf_open_db(&db, s, &t.names, false, -1, &err), SL_OK);
+    assert_int_equal(sl_conf_open_db(&db, s, &t.names, false, &err), SL_OK);
     sl_db_close(db);
     db = NULL;
     set("db", "nowhere:");
-    assert_int_equal(sl_conf_open_db(&db, s, &t.names, false, -1, &err), SL_OPERATOR);
+    assert_int_equal(sl_conf_open_db(&db, s, &t.names, false, &err), SL_OPERATOR);
     assert_null(db);
+}
+
+/* Workers and all else that goes on as long as its node. */
+static void a_nodes_session_plans_once(void **state)
+{
+    (void)state;
+    sl_db *db = NULL;
+    testdb pg;
+    const sl_settings *s = &conf->settings;
+    if (!testdb_has("postgres"))
+        skip();
+    testdb_init(&pg, "postgres", NULL);
+    set("db", pg.url);
+    for (int node = 0; node < 2; node++) {
+        sl_rc rc = node ? sl_conf_open_node(&db, s, &pg.names, -1, &err)
+                        : sl_conf_open_db(&db, s, &pg.names, false, &err);
+        assert_int_equal(rc, SL_OK);
+        int64_t once = -1;
+        sl_stmt stmt = testdb_stmt(
+            db, 0, "SELECT (current_setting('plan_cache_mode') <> 'auto')::int::bigint", 1,
+            SL_T_INT8);
+        sl_call call = { .stmt = &stmt, .row = testdb_row_int, .ctx = &once };
+        assert_int_equal(db->ops->run(db, &call, 1, &err), SL_OK);
+        assert_int_equal(once, node);
+        sl_db_close(db);
+    }
+    testdb_drop(&pg);
 }
 
 static void for_ever_is_no_overflow(void **state)
@@ -183,7 +210,8 @@ int main(void)
         TEST(a_conf_is_made_of_settings),      TEST(a_file_is_loaded),
         TEST(log_lines_go_to_the_caller),      TEST(names_are_checked),
         TEST(a_claim_gets_its_part),           TEST(a_node_has_a_name),
-        TEST(the_databases_schema_is_checked), TEST(for_ever_is_no_overflow),
+        TEST(the_databases_schema_is_checked), TEST(a_nodes_session_plans_once),
+        TEST(for_ever_is_no_overflow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
