@@ -156,6 +156,11 @@ static sl_rc start_janitor(sl_crew *crew, sl_err *err)
         conf.chores[conf.count++] = sl_sent_chore(crew->settings);
     crew->vacuum = (sl_vacuum){ .written = written, .ctx = crew };
     conf.chores[conf.count++] = sl_vacuum_chore(&crew->vacuum);
+    crew->below =
+        (sl_below){ .written = written, .ctx = crew, .lanes = sl_member_lanes(crew->member) };
+    if (sl_claim_named(crew->settings->strategy)->owns_lanes)
+        conf.chores[conf.count++] =
+            sl_below_chore(&crew->below); /* behind the vacuum: less to pass by */
     crew->rotate = (sl_rotate){ .written = written, .ctx = crew };
     conf.chores[conf.count++] = sl_rotate_chore(&crew->rotate);
     conf.chores[conf.count++] = sl_keep_keys_chore(crew->settings);
@@ -243,6 +248,7 @@ void sl_crew_free(sl_crew *crew)
     if (crew->started > 0)
         sl_stop_ask(crew->stop, SL_STOP_NOW);
     (void)!sl_crew_wait(crew, &ignored);
+    sl_below_fini(&crew->below);
     sl_fencer_end(crew->fencer);
     sl_member_leave(crew->member);
     sl_journal_close(crew->journal);

@@ -101,8 +101,7 @@ static sl_rc clear(sl_db *db, sl_rotate *r, sl_stop *stop, int64_t *cleared, sl_
     return rc;
 }
 
-/* Is it such a table at all? */
-static sl_rc look(sl_db *db, bool *rotated, sl_err *err)
+sl_rc sl_rotate_is(sl_db *db, bool *rotated, sl_err *err)
 {
     int64_t is = 0;
     sl_rc rc = SL_OK;
@@ -118,7 +117,7 @@ static sl_rc run(void *ctx, sl_db *db, const sl_settings *s, sl_stop *stop, int6
     (void)s;
     sl_rotate *r = ctx;
     bool rotated = false;
-    sl_rc rc = look(db, &rotated, err);
+    sl_rc rc = sl_rotate_is(db, &rotated, err);
     if (rc == SL_OK && !rotated)
         *rows = IS_NOT;
     if (rc != SL_OK || !rotated)

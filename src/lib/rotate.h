@@ -30,4 +30,7 @@ typedef struct sl_rotate {
 
 sl_chore sl_rotate_chore(sl_rotate *r);
 
+/* Is it such a table at all? */
+SL_CHECK sl_rc sl_rotate_is(sl_db *db, bool *rotated, sl_err *err);
+
 #endif

@@ -4,6 +4,7 @@
 #ifndef SL_LIB_WORKER_H
 #define SL_LIB_WORKER_H
 
+#include "lib/below.h"
 #include "lib/crew.h"
 #include "lib/fencer.h"
 #include "lib/idle.h"
@@ -33,6 +34,7 @@ struct sl_crew {
     sl_rhythm rhythm;
     sl_janitor *janitor;
     sl_vacuum vacuum;
+    sl_below below;
     sl_rotate rotate;
     bool kept; /* delivered messages may be there that nobody keeps any more */
     sl_care *care;

@@ -15,6 +15,9 @@ typedef enum lane_state { NONE, OWNED, LEAVING } lane_state;
 typedef struct lane {
     lane_state state;
     bool used;
+    bool below; /* something lives below its floor */
+    int64_t
+        until_ns; /* or nothing does: then it need not be read from the beginning before that */
     sl_lane_use use;
 } lane;
 
@@ -199,12 +202,58 @@ int sl_lanes_fd(const sl_lanes *l)
     return l->fd;
 }
 
+/* ---- Who looks below the floors ---- */
+
+void sl_lane_floors_fini(sl_lane_floors *f)
+{
+    free(f->lanes);
+    free(f->floors);
+    free(f->found);
+    *f = (sl_lane_floors){ 0 };
+}
+
+void sl_lanes_floors(const sl_lanes *l, sl_lane_floors *out)
+{
+    enter(l);
+    if (out->cap < l->count) {
+        out->cap = l->count;
+        out->lanes = sl_realloc(out->lanes, out->cap * sizeof *out->lanes);
+        out->floors = sl_realloc(out->floors, out->cap * sizeof *out->floors);
+        out->found = sl_realloc(out->found, out->cap * sizeof *out->found);
+    }
+    out->generation = l->generation;
+    out->count = out->founds = 0;
+    for (size_t i = 0; i < l->count; i++)
+        if (l->v[i].state != NONE) {
+            out->lanes[out->count] = (int64_t)i;
+            out->floors[out->count++] = l->v[i].use.floor.at;
+        }
+    leave(l);
+}
+
+void sl_lanes_looked(sl_lanes *l, const sl_lane_floors *f, int64_t until_ns)
+{
+    enter(l);
+    bool current = f->generation == l->generation;
+    for (size_t i = 0; current && i < f->count; i++)
+        l->v[f->lanes[i]].until_ns = until_ns;
+    for (size_t i = 0; current && i < f->founds; i++)
+        l->v[f->found[i]].below = true;
+    leave(l);
+}
+
 /* ---- A worker's side ---- */
 
 static void use(sl_lanes *l, size_t at, sl_lane_uses *out)
 {
-    l->v[at].used = true;
-    out->v[out->count++] = l->v[at].use;
+    lane *v = &l->v[at];
+    v->used = true;
+    if (v->below)
+        v->use.forget_ns = 0;
+    else if (v->use.forget_ns < v->until_ns)
+        v->use.forget_ns = v->until_ns;
+    v->below = false;
+    out->v[out->count++] = v->use;
 }
 
 /* Up to `room` lanes, from their cursor on. */

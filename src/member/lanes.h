@@ -55,6 +55,23 @@ bool sl_lanes_doubted(const sl_lanes *l);
  * are doubted; sl_lanes_left reads it. */
 int sl_lanes_fd(const sl_lanes *l);
 
+/* ---- For who looks below the floors, instead of the workers ---- */
+
+typedef struct sl_lane_floors {
+    uint64_t generation;
+    size_t count, cap;
+    int64_t *lanes, *floors;
+    int64_t *found; /* lanes in which something lives below */
+    size_t founds;
+} sl_lane_floors;
+
+void sl_lane_floors_fini(sl_lane_floors *f);
+/* The floors of all lanes that are owned, as of the last turn of each; nothing is found. */
+void sl_lanes_floors(const sl_lanes *l, sl_lane_floors *out);
+/* Somebody has looked below those: what was found is read from the very beginning in its next turn, the others need not
+ * be before `until_ns`. */
+void sl_lanes_looked(sl_lanes *l, const sl_lane_floors *f, int64_t until_ns);
+
 /* ---- A worker's side ---- */
 
 typedef struct sl_lane_use {

@@ -461,3 +461,27 @@ def test_scripts_that_pull_keep_the_order(sluice, box):
     assert_in_order(deliveries)
     assert len({d.worker for d in deliveries}) == 3
     assert query(box, "SELECT count(*) FROM outbox_claims") == [(0,)]
+
+
+# -- Ids that nobody drew ------------------------------------------------------------------------
+
+def test_under_load_it_is_the_janitor_that_looks_below(sluice, pgdb, out):
+    """A row whose id is below all that were delivered. Again and again, since a worker that has just begun may find the
+    first one by itself."""
+    sluice.run("init", db=pgdb)
+    node = sluice.start("run", "--sink", f"file:{out}", "--strategy", "lanes", "--workers", 2, "--log-level", "debug",
+                        "--log-format", "json", db=pgdb)
+    below = 0
+
+    def found():
+        nonlocal below
+        query(pgdb, "INSERT INTO outbox (topic, entity_key, payload) SELECT 'many', 'k' || g % 50, '' FROM generate_series(1, 1000) g")
+        below += len(query(pgdb, "INSERT INTO outbox (id, topic, entity_key, payload) OVERRIDING SYSTEM VALUE"
+                                  " VALUES (1, 'below', 'late', '') ON CONFLICT DO NOTHING RETURNING id"))
+        return '"chore":"below"' in node.stderr()
+    wait_until(found, 60, "something to be found below the floors")
+    wait_until(lambda: is_empty(pgdb), 60, "all to be delivered")
+    stop(node)
+    with open(out) as f:
+        topics = [json.loads(line)["topic"] for line in f]
+    assert topics.count("below") == below > 0

@@ -115,7 +115,7 @@ static bool has_stmt(const char *dialect, const char *name)
     return false;
 }
 
-/* Savepoints and sessions are the drivers' own, PostgreSQL alone has positions, and reads keys by ranges; and in the bench PostgreSQL has loops and a scenario that others have not. */
+/* Savepoints and sessions are the drivers' own, PostgreSQL alone has positions, reads keys by ranges, and looks below floors apart; and in the bench PostgreSQL has loops and a scenario that others have not. */
 static bool is_own(const char *name)
 {
     static const char *const own[] = { "session/",
@@ -128,6 +128,7 @@ static bool is_own(const char *name)
                                        "bench/hold",
                                        "done/",
                                        "floor/given",
+                                       "lanes/below",
                                        "bench/rotated_",
                                        "keyed/read_stretch",
                                        "ordered/sent_stretch",
