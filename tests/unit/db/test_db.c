@@ -118,21 +118,13 @@ static bool has_stmt(const char *dialect, const char *name)
 /* Savepoints and sessions are the drivers' own, PostgreSQL alone has positions, reads keys by ranges, and looks below floors apart; and in the bench PostgreSQL has loops and a scenario that others have not. */
 static bool is_own(const char *name)
 {
-    static const char *const own[] = { "session/",
-                                       "tx/savepoint",
-                                       "tx/release",
-                                       "tx/rollback_to",
-                                       "bench/lanes_",
-                                       "bench/advisory_",
-                                       "bench/snapshot",
-                                       "bench/hold",
-                                       "done/",
-                                       "floor/given",
-                                       "lanes/below",
-                                       "bench/rotated_",
-                                       "keyed/read_stretch",
-                                       "ordered/sent_stretch",
-                                       "guard/sent_stretch" };
+    static const char *const own[] = {
+        "session/",           "tx/savepoint",         "tx/release",
+        "tx/rollback_to",     "bench/lanes_",         "bench/advisory_",
+        "bench/snapshot",     "bench/hold",           "done/",
+        "floor/given",        "lanes/below",          "bench/rotated_",
+        "keyed/read_stretch", "ordered/sent_stretch", "guard/sent_stretch"
+    };
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (!strncmp(name, own[i], strlen(own[i])))
             return true;
