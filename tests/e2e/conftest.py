@@ -1,4 +1,5 @@
 """Fixtures of the end-to-end tests. See tests/support/harness.py for what `sluice` can do."""
+import os
 import signal
 
 import pytest
@@ -13,6 +14,21 @@ LIMIT_SECONDS = 120  # for one test
 STRATEGIES = ["skip-locked", "advisory", "guard", "lanes"]
 SERVERS = pytest.StashKey()  # of the whole run
 LOGS = pytest.StashKey()  # of one test: (server, where its log ended before)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """The slow ones come first, so that none is left alone at the end: each worker begins with a chunk of its own, a
+    quarter of its share (pytest-xdist)."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    quick = iter([item for item in items if not item.get_closest_marker("slow")])
+    room = len(items) // workers // 4
+    chunks = [slow[worker::workers] for worker in range(workers)]
+    if workers > 1 and all(len(chunk) <= room for chunk in chunks):
+        for chunk in chunks:
+            chunk += [next(quick) for _ in range(room - len(chunk))]
+        items[:] = [*sum(chunks, []), *quick]
 
 
 @pytest.fixture(scope="session")

@@ -147,7 +147,12 @@ def test_a_kill_loses_nothing(sluice, box, out, ordered):
     node = sluice.start(*flags(ordered, out, DELAY, "--lease", "1s"), db=box)
     wait_until(lambda: len(ids(box)) < 5, 20, "the first of them")
     node.kill9()
-    sluice.run(*flags(ordered, out, "--lease", "1s", "--drain"), db=box)
+
+    def drained():
+        """While the lease of the killed one lasts, there may be nothing that could be delivered now."""
+        sluice.run(*flags(ordered, out, "--lease", "1s", "--drain"), db=box)
+        return not ids(box)
+    wait_until(drained, 20, "what the killed one had, too")
     assert set(sent(out)) == set(range(1, 11))
     assert ids(box) == []
 

@@ -233,6 +233,7 @@ def test_several_transactions_in_a_turn(sluice, pgdb, real_kafka, fault_points, 
     assert found == sorted(set(found)) and len(found) == 20
 
 
+@pytest.mark.slow
 def test_brokers_that_go_away(sluice, pgdb, own_kafka):
     """The broker is killed again and again while nodes send: some commits stay without an answer for a while."""
     nodes = Nodes(sluice, pgdb, own_kafka, "exact")
@@ -263,6 +264,7 @@ def test_a_turn_larger_than_its_position(sluice, sqlitedb, real_kafka):
     assert not reordered(found)
 
 
+@pytest.mark.slow
 def test_killed_and_paused_again_and_again(sluice, pgdb, real_kafka):
     """Three nodes; at any moment one of them is killed and replaced, or paused for longer than its lease."""
     rng = random.Random(1)

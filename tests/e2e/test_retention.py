@@ -2,6 +2,8 @@
 tests/contract/test_claims_kept.c."""
 import json
 
+import pytest
+
 from checker import check, commit, read_sink
 from harness import Gate, is_postgres, query, scaled, wait_until
 
@@ -58,6 +60,7 @@ def test_a_pull_keeps_and_purges(sluice, box):
     assert query(box, "SELECT payload FROM outbox_sent") == [(b"4",)]
 
 
+@pytest.mark.slow
 def test_a_node_purges_what_is_old(sluice, box, tmp_path):
     """While it runs, and only that."""
     commit(box, scaled(1500, 600))
@@ -98,6 +101,7 @@ def test_a_reload_turns_it_off(sluice, box, tmp_path):
     assert len(read_sink(f"{tmp_path}/out")) == 40 and count(box) == 0 and "change only with a restart" not in node.stderr()
 
 
+@pytest.mark.slow
 def test_two_nodes_purge_together(sluice, box, tmp_path):
     """Neither gets in the way of the other, and nothing young goes."""
     nodes = [start(sluice, box, f"{tmp_path}/out", "--retention", "1h", "--node", f"n{i}") for i in range(2)]

@@ -107,9 +107,11 @@ class Run:
         if not self.in_flight(name):
             return False
         node.pause()
-        # What it had sent to the server before is still done: maybe that was the settle.
-        wait_until(lambda: self.eye.one("SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND client_port ="
-                                        " ANY (%s)", ports_of(node.pid)) == 0, 10, "its sessions are at rest", every=0.001)
+        # What it had sent to the server before is still done: maybe that was the settle. Who waits for the rest of what was
+        # only sent in part gets no further.
+        wait_until(lambda: self.eye.one("SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND wait_event IS"
+                                        " DISTINCT FROM 'ClientRead' AND client_port = ANY (%s)", ports_of(node.pid)) == 0,
+                   10, "its sessions are at rest", every=0.001)
         if self.in_flight(name):
             return True
         node.resume()

@@ -44,7 +44,10 @@ def wait_for(fn, timeout, what):
 
 class PortLock:
     """A TCP port of 127.0.0.1 that no other test run on this machine takes while we live. The lock
-    is the kernel's, so that a killed run leaves nothing behind."""
+    is the kernel's, so that a killed run leaves nothing behind. A port that was given back is taken
+    again last: clients of the server that had it may go on knocking for a while."""
+
+    _tried = 0  # ports that this process has asked for
 
     def __init__(self):
         folder = os.path.join(tempfile.gettempdir(), "sluice-test-ports")
@@ -52,8 +55,9 @@ class PortLock:
         if os.stat(folder).st_uid == os.geteuid():
             os.chmod(folder, 0o1777)
         first = os.getpid() * 7 % len(PORTS)
-        for i in range(len(PORTS)):
-            port = PORTS[(first + i) % len(PORTS)]
+        for _ in PORTS:
+            port = PORTS[(first + PortLock._tried) % len(PORTS)]
+            PortLock._tried += 1
             if self._take(os.path.join(folder, str(port)), port):
                 self.port = port
                 return

@@ -338,7 +338,8 @@ def test_a_broker_of_somebody_else_is_used_and_not_ended(kafka, tmp_path, monkey
         assert other.real and other.properties("mtls") == kafka.properties("mtls")
         topic = other.new_topic()
     assert kafka.partitions(topic) == 1
-    assert attach(path).log_text() == kafka.log_text()
+    seen = attach(path).log_text()
+    assert seen and kafka.log_text().startswith(seen)  # the broker goes on writing
 
 
 # -- Downloads -------------------------------------------------------------------------------------

@@ -84,6 +84,14 @@ def test_old_server_names_its_version_and_refuses_statements():
         conn.close()
 
 
+def test_a_port_is_not_taken_again_at_once():
+    first = PortLock()
+    first.release()
+    again = PortLock()
+    again.release()
+    assert again.port != first.port
+
+
 def test_silent_server_says_nothing():
     with SilentServer() as server:
         with pytest.raises(psycopg2.OperationalError, match="timeout"):
