@@ -27,8 +27,8 @@ struct sl_member {
     sl_lanes *lanes;
     sl_stop stop;
     pthread_t thread;
-    bool running;
     bool joined;
+    bool gave_up; /* a human must act: it waits until it is told to leave */
     sl_db *db;
     sl_node_row me;
     sl_beat last; /* what the last heartbeat said */
@@ -39,8 +39,9 @@ struct sl_member {
     unsigned failures;      /* in a row */
     unsigned tries;         /* of placing, since something changed */
     bool alarmed;           /* one that does not beat has been told of */
-    bool rest;              /* what is wished is owned, and nothing else */
-    size_t room;            /* lanes that the arrays below have room for */
+    bool moved;  /* who lives has changed, and not all that follows from it is done */
+    bool rest;   /* what is wished is owned, and nothing else */
+    size_t room; /* lanes that the arrays below have room for */
     int64_t *owners, *list;
     bool *wish, *fixed;
 };
@@ -263,11 +264,22 @@ static sl_rc list_orphans(sl_member *m, sl_err *err)
     return rc;
 }
 
+/* Do these differ from those that were listed last? Not from the last beat's: who joined between that beat and its list,
+ * and has left since, would be taken for one that lives, and its lanes be left to it for ever. */
+static bool others_live(const sl_member *m, const sl_beat *now)
+{
+    int64_t last_born = 0;
+    for (size_t i = 0; i < m->peers.count; i++)
+        last_born = m->peers.v[i].born > last_born ? m->peers.v[i].born : last_born;
+    return now->peers != (int64_t)m->peers.count || now->last_born != last_born;
+}
+
+/* A part of it may fail, after the list was read: then the rest of it is still to be done, though nothing has changed
+ * since that list. */
 static sl_rc look_around(sl_member *m, const sl_beat *now, sl_err *err)
 {
-    bool changed = now->peers != m->last.peers || now->last_born != m->last.last_born ||
-                   now->paused != m->last.paused;
     size_t pruned = 0;
+    m->moved |= !m->last.alive || others_live(m, now) || now->paused != m->last.paused;
     sl_rc rc = SL_OK;
     if (now->soonest_us <= 0) {
         rc = sl_nodes_prune(m->db, &pruned, err);
@@ -275,15 +287,19 @@ static sl_rc look_around(sl_member *m, const sl_beat *now, sl_err *err)
             sl_log_line(m->conf.log, SL_LOG_WARN, "nodes that did not beat are forgotten",
                         NULL);
     }
+    m->moved |= pruned > 0;
     int64_t asked_ns = sl_now_ns();
-    if (rc == SL_OK && (changed || pruned || m->rival_until_ns || !m->last.alive))
+    bool look = m->moved || m->rival_until_ns;
+    if (rc == SL_OK && look)
         rc = sl_nodes_list(m->db, &m->peers, err);
-    if (rc == SL_OK && (changed || m->rival_until_ns))
+    if (rc == SL_OK && look) {
+        m->moved |= others_live(m, now); /* since the beat */
         rc = look_for_rival(m, asked_ns, err);
-    if (rc == SL_OK && (changed || pruned))
+    }
+    if (rc == SL_OK && m->moved)
         rc = list_orphans(m, err);
-    if (rc == SL_OK && (changed || pruned)) {
-        m->rest = false;
+    if (rc == SL_OK && m->moved) {
+        m->moved = m->rest = false;
         m->tries = 0;
     }
     return rc;
@@ -381,14 +397,15 @@ static void rest_until(sl_member *m, int64_t until_ns)
     struct pollfd fds[] = { { .fd = m->stop.fd_soon, .events = POLLIN },
                             { .fd = sl_lanes_fd(m->lanes), .events = POLLIN } };
     int64_t left_ns = until_ns - sl_now_ns();
-    (void)!poll(fds, m->db ? 2 : 1, left_ns > 0 ? (int)(left_ns / SL_MS) + 1 : 0);
+    (void)!poll(fds, m->db && !m->gave_up ? 2 : 1,
+                left_ns > 0 ? (int)(left_ns / SL_MS) + 1 : 0);
 }
 
 static void give_up(sl_member *m, const sl_err *err)
 {
     sl_lanes_trust(m->lanes, 0);
+    m->gave_up = true;
     m->conf.failed(m->conf.ctx, err);
-    sl_stop_ask(&m->stop, SL_STOP_SOON);
 }
 
 static int64_t next_ns(sl_member *m)
@@ -400,26 +417,62 @@ static int64_t next_ns(sl_member *m)
     return try_ns < until_ns ? try_ns : until_ns;
 }
 
+static void keep(sl_member *m)
+{
+    sl_err err = { 0 };
+    sl_rc rc = tend(m, &err);
+    if (rc == SL_OK) {
+        m->failures = 0;
+        rest_until(m, next_ns(m));
+    } else if (rc == SL_AGAIN) {
+        sl_log_line(m->conf.log, SL_LOG_WARN, "heartbeat failed, trying again", "error",
+                    err.text, NULL);
+        sl_db_close(m->db);
+        m->db = NULL;
+        rest_until(m, sl_now_ns() +
+                          sl_backoff_ns(++m->failures, RECONNECT_BASE_NS, RECONNECT_MAX_NS));
+    } else if (rc != SL_STOPPED) {
+        give_up(m, &err);
+    }
+}
+
+static void record_leaving(const sl_member *m)
+{
+    for (size_t i = 0; i < m->room; i++)
+        if (sl_lanes_owned(m->lanes, i))
+            SL_RECORD(SL_REC_RELEASED, m->me.node, (int64_t)i, SL_NONE, 0, 0);
+}
+
+static sl_rc say_goodbye(sl_member *m, sl_err *err)
+{
+    sl_rc rc = m->db ? SL_OK : m->conf.open(m->conf.ctx, &m->db, m->stop.fd_now, err);
+    if (rc == SL_OK && m->conf.places.count && m->conf.clean(m->conf.ctx))
+        (void)!sl_fences_forget(m->db, m->me.session, err); /* else others see to it */
+    return rc == SL_OK ? sl_nodes_leave(m->db, m->me.session, err) : rc;
+}
+
+/* Since the last beat the database may have gone and come back, and nobody would know: it is tried once more. Without
+ * that others wait for the end of a lease for lanes that nobody uses. */
+static void leave(sl_member *m)
+{
+    sl_err ignored;
+    record_leaving(m);
+    if (!m->joined || say_goodbye(m, &ignored) != SL_AGAIN)
+        return;
+    sl_db_close(m->db);
+    m->db = NULL;
+    (void)!say_goodbye(m, &ignored); /* else it is pruned in time */
+}
+
 static void *keeper_main(void *arg)
 {
     sl_member *m = arg;
-    while (sl_stop_level_of(&m->stop) == SL_GO) {
-        sl_err err = { 0 };
-        sl_rc rc = tend(m, &err);
-        if (rc == SL_OK) {
-            m->failures = 0;
-            rest_until(m, next_ns(m));
-        } else if (rc == SL_AGAIN) {
-            sl_log_line(m->conf.log, SL_LOG_WARN, "heartbeat failed, trying again", "error",
-                        err.text, NULL);
-            sl_db_close(m->db);
-            m->db = NULL;
-            rest_until(m, sl_now_ns() + sl_backoff_ns(++m->failures, RECONNECT_BASE_NS,
-                                                      RECONNECT_MAX_NS));
-        } else if (rc != SL_STOPPED) {
-            give_up(m, &err);
-        }
-    }
+    while (sl_stop_level_of(&m->stop) == SL_GO)
+        if (m->gave_up)
+            rest_until(m, sl_now_ns() + SL_SEC);
+        else
+            keep(m);
+    leave(m);
     return NULL;
 }
 
@@ -450,7 +503,6 @@ static sl_rc begin(sl_member *m, int wake_fd, sl_err *err)
     sl_db_close(m->db);
     m->db = NULL;
     int e = pthread_create(&m->thread, NULL, keeper_main, m);
-    m->running = e == 0;
     return e == 0 ? SL_OK : sl_fail(err, SL_AGAIN, "cannot start a thread: %s", strerror(e));
 }
 
@@ -480,13 +532,11 @@ sl_rc sl_member_join(sl_member **out, const sl_member_conf *conf, int wake_fd, s
     return rc;
 }
 
-/* A database that does not answer must not keep the node from ending. */
+/* The keeper leaves. A database that does not answer must not keep the node from ending. */
 static void stop_keeper(sl_member *m)
 {
     struct timespec until;
     sl_stop_ask(&m->stop, SL_STOP_SOON);
-    if (!m->running)
-        return;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += STOP_PATIENCE_S;
     if (pthread_timedjoin_np(m->thread, NULL, &until) == 0)
@@ -495,26 +545,11 @@ static void stop_keeper(sl_member *m)
     pthread_join(m->thread, NULL);
 }
 
-static void record_leaving(const sl_member *m)
-{
-    for (size_t i = 0; i < m->room; i++)
-        if (sl_lanes_owned(m->lanes, i))
-            SL_RECORD(SL_REC_RELEASED, m->me.node, (int64_t)i, SL_NONE, 0, 0);
-}
-
 void sl_member_leave(sl_member *m)
 {
-    sl_err ignored;
     if (!m)
         return;
     stop_keeper(m);
-    if (!m->db && m->joined && m->failures == 0) /* stopped before it had begun */
-        (void)!m->conf.open(m->conf.ctx, &m->db, -1, &ignored);
-    record_leaving(m);
-    if (m->db && m->joined && m->conf.places.count && m->conf.clean(m->conf.ctx))
-        (void)!sl_fences_forget(m->db, m->me.session, &ignored); /* else others see to it */
-    if (m->db && m->joined)
-        (void)!sl_nodes_leave(m->db, m->me.session, &ignored); /* else it is pruned in time */
     member_free(m);
 }
 

@@ -141,6 +141,22 @@ def test_static_lanes_are_those_of_the_list(sluice, box, out):
     assert {d.id for d in deliveries if d.worker.startswith("a/")} == mine
 
 
+def test_who_joins_between_a_beat_and_its_list_and_leaves_is_not_waited_for(sluice, pgdb, out):
+    """The beat has not counted it, the list has it, and the next beat counts as the first: its lanes are free."""
+    sluice.run("init", db=pgdb)
+    query(pgdb, """CREATE FUNCTION ghost() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        INSERT INTO outbox_nodes OVERRIDING SYSTEM VALUE
+        SELECT * FROM jsonb_populate_record(NEW, '{"session": 1, "node": "ghost", "born": -1}') ON CONFLICT DO NOTHING;
+        RETURN NULL; END $$""")
+    query(pgdb, "CREATE TRIGGER ghost AFTER UPDATE ON outbox_nodes FOR EACH ROW EXECUTE FUNCTION ghost()")
+    node = sluice.start("run", "--sink", f"file:{out}", "--poll", "20ms", "--node", "b", db=pgdb)
+    wait_until(lambda: 0 < owners(pgdb).get("b", 0) < 64, 10, "the node leaves some lanes to the other")
+    query(pgdb, "DROP TRIGGER ghost ON outbox_nodes")
+    query(pgdb, "DELETE FROM outbox_nodes WHERE node = 'ghost'")
+    wait_until(lambda: owners(pgdb) == {"b": 64}, 20, "the node takes them")
+    stop(node)
+
+
 def test_a_node_that_stops_frees_its_lanes_at_once(sluice, box, out):
     """Long before its lease, of 30 s, would end: the other sees it at its next heartbeat."""
     flags = ["--sink", f"file:{out}", "--poll", "20ms"]

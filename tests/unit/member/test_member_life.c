@@ -107,6 +107,28 @@ static void the_lanes_of_the_dead_are_taken_over(void **state)
     assert_int_equal(testdb_int(&t, "SELECT count(*) FROM sluice_outbox_nodes"), 1);
 }
 
+/* What is to be done about it fails after the list of those that live was read, and is done once more. */
+static void a_change_is_not_lost_with_the_connection(void **state)
+{
+    (void)state;
+    if (!t.pg)
+        return;
+    sl_member_conf one = conf_of("a");
+    sl_member_conf two = conf_of("b");
+    one.consumes = true;
+    must_join(&a, &one);
+    must_join(&b, &two);
+    WAIT_FOR(owned(a) && owned(b) && owned(a) + owned(b) == LANES);
+    testdb_exec(&t, "BEGIN; LOCK TABLE sluice_outbox_consumed");
+    sl_member_leave(b);
+    b = NULL;
+    assert_true(testdb_waits_for_lock(&t));
+    testdb_cut(&t);
+    testdb_exec(&t, "COMMIT");
+    WAIT_FOR(owned(a) == LANES);
+    assert_int_equal(failures, 0);
+}
+
 /* However they wish: in the end each lane has one owner, and each node its part. */
 static void each_way_to_share_comes_to_rest(void **state)
 {
@@ -199,6 +221,61 @@ static void who_never_reached_it_can_leave(void **state)
     sl_member_leave(NULL);
 }
 
+static int64_t live_nodes(void)
+{
+    return testdb_int(&t, "SELECT count(*) FROM sluice_outbox_nodes");
+}
+
+/* The database went and came back since the last beat: nobody has noticed yet. */
+static void who_leaves_over_a_lost_connection_leaves_at_once(void **state)
+{
+    (void)state;
+    if (!t.pg)
+        return;
+    sl_member_conf conf = conf_of("a");
+    must_join(&a, &conf);
+    WAIT_FOR(owned(a) == LANES);
+    testdb_cut(&t);
+    sl_member_leave(a);
+    a = NULL;
+    assert_int_equal(live_nodes(), 0);
+}
+
+/* It was noticed, and the keeper is between two tries when the node ends. */
+static void who_leaves_while_it_connects_anew_leaves_at_once(void **state)
+{
+    (void)state;
+    if (!t.pg)
+        return;
+    sl_member_conf conf = conf_of("a");
+    must_join(&a, &conf);
+    WAIT_FOR(owned(a) == LANES);
+    away = 1 << 20;
+    testdb_cut(&t);
+    WAIT_FOR(away < (1 << 20) - 4);
+    away = 0;
+    sl_member_leave(a);
+    a = NULL;
+    assert_int_equal(live_nodes(), 0);
+}
+
+/* What a human has to mend ends the work of a node, not its membership: its workers may still be sending. */
+static void who_gives_up_stays_until_it_is_told_to_leave(void **state)
+{
+    (void)state;
+    sl_member_conf conf = conf_of("a");
+    must_join(&a, &conf);
+    WAIT_FOR(owned(a) == LANES);
+    testdb_exec(&t, "ALTER TABLE sluice_outbox_nodes RENAME COLUMN sent TO gone");
+    WAIT_FOR(failures == 1);
+    testdb_exec(&t, "ALTER TABLE sluice_outbox_nodes RENAME COLUMN gone TO sent");
+    assert_int_equal(live_nodes(), 1);
+    sl_member_leave(a);
+    a = NULL;
+    assert_int_equal(failures, 1);
+    assert_int_equal(live_nodes(), 0);
+}
+
 static int on(const char *name)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
@@ -207,11 +284,15 @@ static int on(const char *name)
         TEST(others_see_what_it_does),
         TEST(a_lost_connection_is_replaced),
         TEST(the_lanes_of_the_dead_are_taken_over),
+        TEST(a_change_is_not_lost_with_the_connection),
         TEST(each_way_to_share_comes_to_rest),
         TEST(another_strategy_is_refused),
         TEST(a_node_may_own_nothing),
         TEST(at_the_start_it_is_waited_for_if_told_so),
         TEST(who_never_reached_it_can_leave),
+        TEST(who_leaves_over_a_lost_connection_leaves_at_once),
+        TEST(who_leaves_while_it_connects_anew_leaves_at_once),
+        TEST(who_gives_up_stays_until_it_is_told_to_leave),
     };
     dialect = name;
     return cmocka_run_group_tests_name(name, tests, NULL, NULL);
