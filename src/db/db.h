@@ -114,6 +114,15 @@ typedef struct sl_call {
 /* Of one run. A turn with verdicts of every kind, of both promises, whose messages are kept, has some 25. */
 enum { SL_RUN_MAX = 32 };
 
+/* Calls whose answer is not waited for: it comes with the next run, before its own. */
+typedef struct sl_post {
+    sl_call *calls; /* as of `run`; they live until then, their parameters need not */
+    size_t count;
+    bool answered; /* all of them succeeded, and what they wrote is committed */
+} sl_post;
+
+enum { SL_POST_MAX = 4 };
+
 typedef struct sl_db_ops sl_db_ops;
 
 typedef struct sl_db {
@@ -151,6 +160,11 @@ struct sl_db_ops {
     /* Runs calls in order, SL_RUN_MAX at most, in one round trip where the database can. The first failure ends it:
      * an open transaction is then rolled back, unless the connection is adopted. */
     SL_CHECK sl_rc (*run)(sl_db *db, sl_call *calls, size_t count, sl_err *err);
+    /* Sends calls, SL_POST_MAX at most, that are a transaction of their own, outside of any other. The next thing done
+     * with the connection has to be a `run`, which may be empty: it fails if they have failed, and gives no rows then.
+     * So both take one round trip. But the server has run both: what that run writes is written even if they failed.
+     * NULL: that cannot be. */
+    SL_CHECK sl_rc (*post)(sl_db *db, sl_post *post, sl_err *err);
     SL_CHECK sl_rc (*script)(sl_db *db, const char *sql, sl_err *err);
     void (*rollback)(sl_db *db); /* harmless outside a transaction */
     /* Between two runs: waits until someone else may have committed a message (*woken), fd is readable, or

@@ -25,6 +25,8 @@ typedef struct pg_db {
     int64_t statement_ns;
     sl_buf sql;      /* statement text while it is prepared */
     sl_buf params;   /* encoded parameters of the call being sent */
+    sl_post *posted; /* or NULL: its answer comes first */
+    bool posted_prepares[SL_POST_MAX];
     bool prepared[]; /* by sl_stmt.index */
 } pg_db;
 
@@ -147,32 +149,52 @@ static bool send_call(pg_db *p, const sl_call *c)
     return PQsendQueryPrepared(p->conn.pg, name, in.n, in.values, in.lengths, in.formats, 1);
 }
 
+static bool has_stmt(const sl_call *calls, size_t count, const sl_stmt *s)
+{
+    for (size_t i = 0; i < count; i++)
+        if (calls[i].stmt->index == s->index)
+            return true;
+    return false;
+}
+
+/* Once is enough, and that may be on the way. */
+static bool to_prepare(const pg_db *p, const sl_call *calls, size_t i)
+{
+    const sl_stmt *s = calls[i].stmt;
+    if (p->look)
+        return true;
+    return !p->prepared[s->index] && !has_stmt(calls, i, s) &&
+           !(p->posted && has_stmt(p->posted->calls, p->posted->count, s));
+}
+
 static bool send_all(pg_db *p, const sl_call *calls, size_t count, bool *prepares)
 {
     for (size_t i = 0; i < count; i++) {
         const sl_stmt *s = calls[i].stmt;
-        prepares[i] = !p->prepared[s->index];
-        for (size_t j = 0; j < i && prepares[i] && !p->look; j++)
-            prepares[i] = calls[j].stmt != s; /* once is enough */
+        prepares[i] = to_prepare(p, calls, i);
         if ((prepares[i] && !send_prepare(p, s)) || !send_call(p, &calls[i]))
             return false;
     }
     return PQpipelineSync(p->conn.pg);
 }
 
-/* Reads the answer to one queued command, up to its end. rows: NULL for a preparation. */
-static sl_rc read_answer(pg_db *p, sl_call *rows, int64_t deadline_ns, sl_rc sofar, sl_err *err)
+/* Reads the answer to one queued command, up to its end. `rows` is NULL for a preparation. *worked: it did, whatever
+ * became of others. */
+static sl_rc read_answer(pg_db *p, sl_call *rows, int64_t deadline_ns, sl_rc sofar,
+                         bool *worked, sl_err *err)
 {
     PGresult *res;
+    *worked = false;
     sl_rc rc = sl_pg_next(&p->conn, &res, deadline_ns, err);
     if (rc != SL_OK)
         return rc;
     if (!res)
         return sl_pg_fail(&p->conn, NULL, err);
+    *worked = succeeded(res);
     if (sofar == SL_OK)
-        rc = !succeeded(res) ? sl_pg_fail(&p->conn, res, err)
-             : rows          ? give_rows(res, rows, err)
-                             : SL_OK;
+        rc = !*worked ? sl_pg_fail(&p->conn, res, err)
+             : rows   ? give_rows(res, rows, err)
+                      : SL_OK;
     PQclear(res);
     for (PGresult *more = NULL;; PQclear(more)) {
         sl_err ignored;
@@ -184,26 +206,65 @@ static sl_rc read_answer(pg_db *p, sl_call *rows, int64_t deadline_ns, sl_rc sof
     }
 }
 
+/* The end of what was sent together. When all of it has worked, the commit may still fail: that is told first, and
+ * nothing between the two. */
+static sl_rc read_sync(pg_db *p, int64_t deadline_ns, sl_rc sofar, sl_err *err)
+{
+    PGresult *res;
+    sl_err ignored;
+    sl_rc rc = sofar;
+    for (int answers = 0; answers < 3; answers++) {
+        sl_rc came = sl_pg_next(&p->conn, &res, deadline_ns, rc == SL_OK ? err : &ignored);
+        if (came != SL_OK)
+            return rc != SL_OK ? rc : came;
+        ExecStatusType is = res ? PQresultStatus(res) : PGRES_EMPTY_QUERY;
+        if (rc == SL_OK && is == PGRES_FATAL_ERROR)
+            rc = sl_pg_fail(&p->conn, res, err);
+        PQclear(res);
+        if (is == PGRES_PIPELINE_SYNC)
+            return rc;
+    }
+    return rc != SL_OK ? rc : sl_pg_fail(&p->conn, NULL, err);
+}
+
 /* The first failure is the one that is told; the rest of the pipeline is skipped by the server
  * and only read to its end. */
 static sl_rc read_all(pg_db *p, sl_call *calls, size_t count, const bool *prepares,
-                      int64_t deadline_ns, sl_err *err)
+                      int64_t deadline_ns, sl_rc sofar, sl_err *err)
 {
-    sl_rc rc = SL_OK;
+    sl_rc rc = sofar;
+    bool worked;
     for (size_t i = 0; i < count && PQstatus(p->conn.pg) == CONNECTION_OK; i++) {
         if (prepares[i]) {
-            rc = read_answer(p, NULL, deadline_ns, rc, err);
-            p->prepared[calls[i].stmt->index] = rc == SL_OK && !p->look;
+            rc = read_answer(p, NULL, deadline_ns, rc, &worked, err);
+            p->prepared[calls[i].stmt->index] = worked && !p->look;
         }
-        rc = read_answer(p, &calls[i], deadline_ns, rc, err);
+        rc = read_answer(p, &calls[i], deadline_ns, rc, &worked, err);
     }
     if (PQstatus(p->conn.pg) != CONNECTION_OK)
         return rc != SL_OK ? rc : sl_pg_fail(&p->conn, NULL, err);
-    PGresult *sync;
-    sl_err ignored;
-    sl_rc end = sl_pg_next(&p->conn, &sync, deadline_ns, rc == SL_OK ? err : &ignored);
-    PQclear(sync);
-    return rc != SL_OK ? rc : end;
+    return read_sync(p, deadline_ns, rc, err);
+}
+
+static sl_rc send_pipeline(pg_db *p, const sl_call *calls, size_t count, bool *prepares,
+                           int64_t deadline_ns, sl_err *err)
+{
+    if (!PQenterPipelineMode(p->conn.pg) || !send_all(p, calls, count, prepares))
+        return sl_pg_fail(&p->conn, NULL, err);
+    return sl_pg_flush(&p->conn, deadline_ns, err);
+}
+
+/* It is committed when the answer to its end has come. */
+static sl_rc read_posted(pg_db *p, int64_t deadline_ns, sl_err *err)
+{
+    sl_post *post = p->posted;
+    if (!post)
+        return SL_OK;
+    p->posted = NULL;
+    sl_rc rc =
+        read_all(p, post->calls, post->count, p->posted_prepares, deadline_ns, SL_OK, err);
+    post->answered = rc == SL_OK;
+    return rc;
 }
 
 static sl_rc run_pipeline(pg_db *p, sl_call *calls, size_t count, sl_err *err)
@@ -212,16 +273,27 @@ static sl_rc run_pipeline(pg_db *p, sl_call *calls, size_t count, sl_err *err)
     int64_t deadline_ns = sl_now_ns() + p->statement_ns;
 
     assert(count <= SL_RUN_MAX);
-    if (!PQenterPipelineMode(p->conn.pg))
-        return sl_pg_fail(&p->conn, NULL, err);
-    if (!send_all(p, calls, count, prepares))
-        return sl_pg_fail(&p->conn, NULL, err);
-    sl_rc rc = sl_pg_flush(&p->conn, deadline_ns, err);
-    if (rc == SL_OK)
-        rc = read_all(p, calls, count, prepares, deadline_ns, err);
+    sl_rc rc = count ? send_pipeline(p, calls, count, prepares, deadline_ns, err) : SL_OK;
+    if (rc == SL_OK) {
+        sl_rc before = read_posted(p, deadline_ns, err);
+        rc = count ? read_all(p, calls, count, prepares, deadline_ns, before, err) : before;
+    }
+    p->posted = NULL;
     if (PQexitPipelineMode(p->conn.pg) || rc != SL_OK)
         return rc;
     return sl_pg_fail(&p->conn, NULL, err);
+}
+
+static sl_rc pg_post(sl_db *db, sl_post *post, sl_err *err)
+{
+    pg_db *p = pg_of(db);
+    assert(!p->adopted && !p->posted && post->count <= SL_POST_MAX);
+    sl_db_count(post->count);
+    post->answered = false;
+    sl_rc rc = send_pipeline(p, post->calls, post->count, p->posted_prepares,
+                             sl_now_ns() + p->statement_ns, err);
+    p->posted = rc == SL_OK ? post : NULL;
+    return rc;
 }
 
 /* Nothing is expected to arrive now but the end, or a notice. */
@@ -291,11 +363,13 @@ static sl_rc pg_script(sl_db *db, const char *sql, sl_err *err)
 
 static sl_rc pg_await(sl_db *db, int fd, int64_t until_ns, bool *woken, sl_err *err)
 {
+    assert(!pg_of(db)->posted);
     return sl_pg_await(&pg_of(db)->conn, fd, until_ns, woken, err);
 }
 
 static bool pg_alive(sl_db *db)
 {
+    assert(!pg_of(db)->posted);
     return sl_pg_alive(&pg_of(db)->conn);
 }
 
@@ -401,6 +475,7 @@ const sl_db_ops sl_db_postgres = {
     .adopt = pg_adopt,
     .close = pg_close,
     .run = pg_run,
+    .post = pg_post,
     .script = pg_script,
     .rollback = pg_rollback,
     .await = pg_await,
