@@ -412,7 +412,7 @@ static sl_rc rehearse(sl_db *db, sl_err *err)
     };
     sl_rc rc = db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
     if (rc == SL_OK && sl_db_has(db, "guard/sent_stretch"))
-        rc = sl_db_run1(db, "guard/sent_stretch", sent_in, NULL, NULL, NULL, err);
+        rc = sl_ordered_rehearse_sent(db, "guard/sent_stretch", err);
     return rc;
 }
 

@@ -257,7 +257,7 @@ sl_rc sl_keyed_expire(sl_keyed *k, sl_err *err)
 /* ---- Reading ---- */
 
 /* They come key by key. */
-static void ask_messages(sl_keyed *k, sl_call *call, sl_val in[3])
+static void ask_messages(sl_keyed *k, sl_arena *arena, sl_call *call, sl_val in[3])
 {
     int64_t first = INT64_MAX;
     int64_t last = 0;
@@ -267,9 +267,10 @@ static void ask_messages(sl_keyed *k, sl_call *call, sl_val in[3])
     }
     k->together =
         sl_db_has(k->db, "keyed/read_stretch") && sl_stretch_dense(first, last, k->ids.count);
-    in[0] = sl_ints(k->ids.v, k->ids.count);
-    in[1] = sl_int(first);
-    in[2] = sl_int(last);
+    if (k->together)
+        sl_stretch_map(in, arena, k->ids.v, k->ids.count);
+    else
+        in[0] = sl_ints(k->ids.v, k->ids.count);
     *call =
         (sl_call){ .stmt = sl_db_stmt(k->db, k->together ? "keyed/read_stretch" : "keyed/read"),
                    .in = in,
@@ -282,7 +283,7 @@ size_t sl_keyed_read(sl_keyed *k, sl_batch *b, int64_t max, sl_call calls[3], sl
     size_t n = 0;
     sl_ordered_begin(&k->found, b, max, k->conf.batch_bytes);
     if (k->ids.count) {
-        ask_messages(k, &calls[0], in[0]);
+        ask_messages(k, &b->arena, &calls[0], in[0]);
         return 1;
     }
     in[0][0] = sl_texts(k->claims.v, k->claims.count);
@@ -314,13 +315,9 @@ sl_rc sl_keyed_peek(const sl_keyed *k, const char *stmt, bool *any, sl_err *err)
 
 static sl_rc rehearse_stretch(sl_db *db, sl_err *err)
 {
-    int64_t no_id;
-    sl_val in[] = { sl_ints(&no_id, 0), sl_int(0), sl_int(0) };
-    sl_call calls[] = {
-        { .stmt = sl_db_stmt(db, "keyed/read_stretch"), .in = in, .row = sl_ordered_row },
-        { .stmt = sl_db_stmt(db, "ordered/sent_stretch"), .in = in },
-    };
-    return db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
+    sl_val in[] = { sl_bytes(SL_STR("")), sl_int(0) };
+    sl_rc rc = sl_db_run1(db, "keyed/read_stretch", in, sl_ordered_row, NULL, NULL, err);
+    return rc == SL_OK ? sl_ordered_rehearse_sent(db, "ordered/sent_stretch", err) : rc;
 }
 
 /* Runs everything once on nothing. */

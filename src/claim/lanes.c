@@ -322,6 +322,7 @@ static void lanes_close(sl_claim *base)
     free(c->epochs);
     free(c->firsts);
     free(c->where);
+    free(c->froms);
     sl_writers_fini(&c->writers);
     sl_marks_fini(&c->marks);
     free(c);
@@ -332,12 +333,10 @@ static sl_rc rehearse_marks(sl_db *db, sl_err *err)
 {
     int64_t none;
     sl_val no = sl_ints(&none, 0);
-    sl_val take_in[] = { no, sl_int(0), sl_int(0), sl_int(0), sl_int(0) };
     sl_val write_in[] = { no, no, no };
     sl_val nothing = sl_int(INT64_MAX);
     sl_call calls[] = {
         { .stmt = sl_db_stmt(db, "floor/given") },
-        { .stmt = sl_db_stmt(db, "done/take"), .in = take_in, .row = sl_ordered_row },
         { .stmt = sl_db_stmt(db, "tx/begin") },
         { .stmt = sl_db_stmt(db, "done/write"), .in = write_in },
         { .stmt = sl_db_stmt(db, "done/fold"), .in = &nothing }, /* the janitor's */
@@ -352,13 +351,12 @@ static sl_rc rehearse_stretch(sl_db *db, sl_err *err)
     int64_t none;
     sl_val no = sl_ints(&none, 0);
     sl_val take_in[] = { no, sl_int(0), sl_int(0), sl_int(0), sl_int(0) };
-    sl_val sent_in[] = { no, no, no };
     sl_call calls[] = {
         { .stmt = sl_db_stmt(db, "lanes/take_stretch"), .in = take_in, .row = sl_ordered_row },
-        { .stmt = sl_db_stmt(db, "lanes/sent_stretch"), .in = sent_in },
         { .stmt = sl_db_stmt(db, "lanes/beyond"), .in = &take_in[1] }
     };
-    return db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
+    sl_rc rc = db->ops->run(db, calls, sizeof calls / sizeof calls[0], err);
+    return rc == SL_OK ? sl_ordered_rehearse_sent(db, "lanes/sent_stretch", err) : rc;
 }
 
 /* Runs everything once on nothing. */

@@ -35,6 +35,8 @@ typedef struct sl_lanes_claim {
     size_t cap;
     size_t *where; /* of each lane of the table, its place among the uses */
     size_t where_cap;
+    int64_t *froms; /* of each lane of the table, from which id on a stretch has it */
+    size_t froms_cap;
 } sl_lanes_claim;
 
 /* The place of a lane of this turn, by the uses as they were when it was last planned; asked for each message. */

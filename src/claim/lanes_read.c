@@ -158,28 +158,41 @@ static int64_t lowest_floor(const sl_lanes_claim *c)
     return low;
 }
 
+/* Of lanes that are not ours, one that no id reaches. Where delivered rows stay, of each of ours its own floor. */
+static sl_val plan_froms(sl_lanes_claim *c, int64_t from)
+{
+    size_t lanes = sl_lanes_count(c->conf.lanes);
+    for (size_t i = 0; i < c->uses.count; i++) /* there were more, a moment ago */
+        lanes = (size_t)c->uses.v[i].lane >= lanes ? (size_t)c->uses.v[i].lane + 1 : lanes;
+    if (c->froms_cap < lanes) {
+        c->froms_cap = lanes;
+        c->froms = sl_realloc(c->froms, lanes * sizeof *c->froms);
+    }
+    for (size_t i = 0; i < lanes; i++)
+        c->froms[i] = INT64_MAX;
+    for (size_t i = 0; i < c->uses.count; i++)
+        c->froms[c->uses.v[i].lane] = c->marks.able ? c->uses.v[i].floor.at : from;
+    return sl_ints(c->froms, lanes);
+}
+
 /* From the lowest floor on; a whole batch of payloads that are no larger than that has room. While it fills
  * batches, what is beyond it need not be asked. */
 static void ask_stretch(sl_lanes_claim *c, reading *r, int64_t max)
 {
     int64_t from = lowest_floor(c);
-    bool marks = c->marks.able;
     int64_t end = sl_stretch_end(&c->stretch, from, max);
     int64_t unread = c->stretch.next > from ? c->stretch.next : from;
-    r->upto = marks ? sl_marks_end(&c->marks, unread, end, max, sl_now_ns()) : end;
+    r->upto = c->marks.able ? sl_marks_end(&c->marks, unread, end, max, sl_now_ns()) : end;
     r->capped = r->upto < end;
     memcpy(r->take_in,
-           (sl_val[]){
-               marks ? sl_marks_table(&c->marks, &c->uses, sl_lanes_count(c->conf.lanes))
-                     : sl_ints(c->lanes, c->uses.count),
-               sl_int(from), sl_int(r->upto), sl_int(max), sl_int(c->conf.batch_bytes / max) },
+           (sl_val[]){ plan_froms(c, from), sl_int(from), sl_int(r->upto), sl_int(max),
+                       sl_int(c->conf.batch_bytes / max) },
            sizeof r->take_in);
     r->take = r->count++;
-    r->calls[r->take] =
-        (sl_call){ .stmt = sl_db_stmt(c->db, marks ? "done/take" : "lanes/take_stretch"),
-                   .in = r->take_in,
-                   .row = stretch_row,
-                   .ctx = c };
+    r->calls[r->take] = (sl_call){ .stmt = sl_db_stmt(c->db, "lanes/take_stretch"),
+                                   .in = r->take_in,
+                                   .row = stretch_row,
+                                   .ctx = c };
     if (!c->stretch.busy)
         r->calls[r->count++] = (sl_call){ .stmt = sl_db_stmt(c->db, "lanes/beyond"),
                                           .in = &r->take_in[2],

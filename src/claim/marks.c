@@ -14,7 +14,6 @@ enum { MANY = 128 };
 void sl_marks_fini(sl_marks *m)
 {
     sl_final_asked_fini(&m->asked);
-    free(m->table);
 }
 
 size_t sl_marks_ask(sl_marks *m, sl_db *db, sl_call calls[SL_FINAL_CALLS])
@@ -60,19 +59,6 @@ int64_t sl_marks_end(sl_marks *m, int64_t from, int64_t upto, int64_t max, int64
     int64_t enough = max < WORTH ? max : WORTH;
     bool patient = is_patient(m, final, now_ns);
     return final < upto && (patient || final + 1 - from >= enough) ? final + 1 : upto;
-}
-
-sl_val sl_marks_table(sl_marks *m, const sl_lane_uses *uses, size_t lanes)
-{
-    if (m->cap < lanes) {
-        m->cap = lanes;
-        m->table = sl_realloc(m->table, m->cap * sizeof *m->table);
-    }
-    for (size_t i = 0; i < lanes; i++)
-        m->table[i] = INT64_MAX;
-    for (size_t i = 0; i < uses->count; i++)
-        m->table[uses->v[i].lane] = uses->v[i].floor.at;
-    return sl_ints(m->table, lanes);
 }
 
 void sl_marks_raise(const sl_marks *m, sl_floor *f, int64_t low)

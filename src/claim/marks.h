@@ -11,10 +11,8 @@
 #include "member/lanes.h"
 
 typedef struct sl_marks {
-    bool able;      /* the table is one of those */
-    int64_t final;  /* ids up to this were final before the last read */
-    int64_t *table; /* a floor for each lane of the table */
-    size_t cap;
+    bool able;          /* the table is one of those */
+    int64_t final;      /* ids up to this were final before the last read */
     int64_t patient_ns; /* so long it is waited for ids to become final; 0: not at all */
     int64_t stuck; /* where that was in vain: until they have gone on, it is not tried again */
     sl_final *source;
@@ -35,8 +33,6 @@ void sl_marks_note(sl_marks *m, int64_t last, int64_t came, int64_t now_ns);
 int64_t sl_marks_end(sl_marks *m, int64_t from, int64_t upto, int64_t max, int64_t now_ns);
 /* Is it such a moment? */
 bool sl_marks_patient(const sl_marks *m);
-/* A floor for each lane of the table; those of others are out of reach. */
-sl_val sl_marks_table(sl_marks *m, const sl_lane_uses *uses, size_t lanes);
 /* Nothing lives below `low`, as far as was seen: a floor as far as that is final. */
 void sl_marks_raise(const sl_marks *m, sl_floor *f, int64_t low);
 

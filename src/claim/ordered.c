@@ -3,6 +3,7 @@
 
 #include "claim/consume.h"
 #include "claim/rows.h"
+#include "claim/stretch.h"
 #include "claim/verdicts.h"
 #include "core/fault.h"
 #include "core/mem.h"
@@ -303,10 +304,31 @@ static sl_rc write_all(sl_db *db, sl_ordered *o, const sl_groups *g, const sl_or
     return rc;
 }
 
+/* A statement that wants bytes deletes a range, and asks of each row whether it is one of them. */
+static sl_val *put_ids(sl_val *in, const sl_stmt *stmt, sl_arena *arena, const int64_t *ids,
+                       size_t n)
+{
+    if (stmt->params[0] == SL_T_BYTES) {
+        sl_stretch_map(in, arena, ids, n);
+        return in + 2;
+    }
+    in[0] = sl_ints(ids, n);
+    return in + 1;
+}
+
+static void add_sent(plan *p, sl_db *db, sl_arena *arena, const sl_group *g,
+                     const sl_ordered_how *how)
+{
+    sl_val *in = add(p, db, how->sent);
+    sl_val *claims = put_ids(in, sl_db_stmt(db, how->sent), arena, g->ids, g->n);
+    claims[0] = how->claims ? how->claims[1] : sl_ints(g->epochs, g->n);
+    claims[1] = how->claims ? how->claims[0] : sl_ints(g->lanes, g->n);
+}
+
 /* Only deletions: one statement, which checks the epochs itself, and so does the one that copies before it; and what
  * needs no claim. */
-static sl_rc write_sent(sl_db *db, const sl_groups *g, const sl_ordered_how *how, size_t *lost,
-                        sl_err *err)
+static sl_rc write_sent(sl_db *db, sl_arena *arena, const sl_groups *g,
+                        const sl_ordered_how *how, size_t *lost, sl_err *err)
 {
     plan p = { .n = 0 };
     bool keep = how->keep && g->sent.n;
@@ -321,10 +343,7 @@ static sl_rc write_sent(sl_db *db, const sl_groups *g, const sl_ordered_how *how
         add_keep(&p, db, how->keep, &g->sent);
     if (g->sent.n) {
         sent_at = p.n;
-        sl_val *in = add(&p, db, how->sent);
-        in[0] = sl_ints(g->sent.ids, g->sent.n);
-        in[1] = how->claims ? how->claims[1] : sl_ints(g->sent.epochs, g->sent.n);
-        in[2] = how->claims ? how->claims[0] : sl_ints(g->sent.lanes, g->sent.n);
+        add_sent(&p, db, arena, &g->sent, how);
     }
     add_consumed(&p, db, g, how->keep != NULL);
     add_stranded(&p, db, &g->back);
@@ -376,7 +395,7 @@ sl_rc sl_ordered_settle(sl_db *db, sl_ordered *o, const sl_ordered_how *how, siz
     if (rc != SL_OK || written)
         return rc;
     if (!g.retry.n && !g.dead.n && !g.counted.n && !g.back.n && !sl_ordered_found(o))
-        return write_sent(db, &g, how, lost, err);
+        return write_sent(db, &o->batch->arena, &g, how, lost, err);
     rc = fence(db, how, &ours, err);
     if (rc != SL_OK)
         return rc;
@@ -384,7 +403,7 @@ sl_rc sl_ordered_settle(sl_db *db, sl_ordered *o, const sl_ordered_how *how, siz
     if (ours)
         return write_all(db, o, &g, how, err);
     db->ops->rollback(db);
-    rc = write_sent(db, &g, how, lost, err);
+    rc = write_sent(db, &o->batch->arena, &g, how, lost, err);
     *lost += g.retry.n + g.dead.n;
     return rc;
 }
@@ -462,6 +481,16 @@ sl_rc sl_ordered_rehearse_keep(sl_db *db, const char *own, bool consumes, sl_err
     add_tx(&p, db, "tx/commit");
     sl_rc rc = db->ops->run(db, p.calls, p.n, err);
     return rc == SL_OK && consumes ? sl_consume_rehearse_keep(db, err) : rc;
+}
+
+sl_rc sl_ordered_rehearse_sent(sl_db *db, const char *sent, sl_err *err)
+{
+    plan p = { .n = 0 };
+    sl_arena arena = { 0 };
+    add_sent(&p, db, &arena, &(sl_group){ 0 }, &(sl_ordered_how){ .sent = sent });
+    sl_rc rc = db->ops->run(db, p.calls, p.n, err);
+    sl_arena_fini(&arena);
+    return rc;
 }
 
 sl_rc sl_ordered_rehearse(sl_db *db, bool consumes, sl_err *err)

@@ -109,6 +109,9 @@ SL_CHECK sl_rc sl_ordered_peek(sl_db *db, const char *stmt, const sl_val *in, bo
 /* Runs the statements that keep delivered messages on nothing; `own` is that of the strategy. */
 SL_CHECK sl_rc sl_ordered_rehearse_keep(sl_db *db, const char *own, bool consumes, sl_err *err);
 
+/* Runs a statement that deletes what was sent on nothing. */
+SL_CHECK sl_rc sl_ordered_rehearse_sent(sl_db *db, const char *sent, sl_err *err);
+
 /* Runs every statement of the settle on nothing; and those of at most once, if that is wanted. */
 SL_CHECK sl_rc sl_ordered_rehearse(sl_db *db, bool consumes, sl_err *err);
 

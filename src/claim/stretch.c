@@ -3,6 +3,8 @@
 
 #include "core/clock.h"
 
+#include <string.h>
+
 /* With fewer than a quarter of the lanes, reading lane by lane is as fast. */
 enum { PART = 4 };
 /* It has so many ids for each message of the batch: others' messages, held ones, gaps. */
@@ -47,6 +49,23 @@ void sl_stretch_note(sl_stretch *s, int64_t max, int64_t came, int64_t last)
 void sl_stretch_failed(sl_stretch *s, bool large, int64_t now_ns)
 {
     s->resume_ns = now_ns + (large ? LARGE_PAUSE_NS : PAUSE_NS);
+}
+
+void sl_stretch_map(sl_val in[2], sl_arena *arena, const int64_t *ids, size_t count)
+{
+    int64_t first = count ? ids[0] : 0;
+    int64_t last = count ? ids[0] : -1;
+    for (size_t i = 0; i < count; i++) {
+        first = ids[i] < first ? ids[i] : first;
+        last = ids[i] > last ? ids[i] : last;
+    }
+    size_t n = (size_t)(last - first + 1);
+    char *map = sl_arena_alloc(arena, n + 1);
+    memset(map, 0, n);
+    for (size_t i = 0; i < count; i++)
+        map[ids[i] - first] = 1;
+    in[0] = sl_bytes((sl_str){ map, n });
+    in[1] = sl_int(first);
 }
 
 bool sl_stretch_dense(int64_t first, int64_t last, size_t count)

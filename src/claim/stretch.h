@@ -9,9 +9,8 @@
 #ifndef SL_CLAIM_STRETCH_H
 #define SL_CLAIM_STRETCH_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "core/arena.h"
+#include "db/db.h"
 
 typedef struct sl_stretch {
     bool able;         /* the database has statements for it */
@@ -32,5 +31,8 @@ void sl_stretch_note(sl_stretch *s, int64_t max, int64_t came, int64_t last);
 void sl_stretch_failed(sl_stretch *s, bool large, int64_t now_ns);
 /* Is a range of ids mostly those of a batch? */
 bool sl_stretch_dense(int64_t first, int64_t last, size_t count);
+/* Such ids, in any order, as a statement asks for them row by row: a byte for each id of the range, 1 if it is one of
+ * them; and the first one. */
+void sl_stretch_map(sl_val in[2], sl_arena *arena, const int64_t *ids, size_t count);
 
 #endif

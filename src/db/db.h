@@ -86,6 +86,10 @@ static inline sl_val sl_text(sl_str s)
 {
     return (sl_val){ .type = SL_T_TEXT, .null = !s.p, .s = s };
 }
+static inline sl_val sl_bytes(sl_str s)
+{
+    return (sl_val){ .type = SL_T_BYTES, .null = !s.p, .s = s };
+}
 static inline sl_val sl_ints(const int64_t *v, size_t n)
 {
     return (sl_val){ .type = SL_T_INT8S, .ints = { v, n } };

@@ -5,6 +5,7 @@
  * each test counts such batches, and all that the others promise holds for them, too. Strategies that claim keys do the
  * same on PostgreSQL with messages that stand close to each other (claim/keyed.h).
  */
+#include "claim/stretch.h"
 #include "contract/ordered.h"
 
 enum { MAX = 500, KEYS = 300 };
@@ -334,8 +335,12 @@ static int64_t lane_of(int64_t id)
 /* The sum of what came, of the lane of message 1 and that of message 2. */
 static int64_t read_from(int64_t from, int64_t upto, int64_t max)
 {
-    int64_t lanes[] = { lane_of(1), lane_of(2) };
-    sl_val in[] = { sl_ints(lanes, 2), sl_int(from), sl_int(upto), sl_int(max), sl_int(100) };
+    int64_t floors[LANES_MAX];
+    for (size_t i = 0; i < LANES_MAX; i++)
+        floors[i] = INT64_MAX;
+    floors[lane_of(1)] = floors[lane_of(2)] = from;
+    sl_val in[] = { sl_ints(floors, LANES_MAX), sl_int(from), sl_int(upto), sl_int(max),
+                    sl_int(100) };
     sl_err err;
     int64_t sum = 0;
     assert_int_equal(sl_db_run1(t.eye, "lanes/take_stretch", in, count_row, &sum, NULL, &err),
@@ -366,13 +371,26 @@ static void it_begins_and_ends_where_it_is_told(void **state)
     assert_int_equal(is_beyond(0), 1);
 }
 
+/* So many of these two went, of two lanes with these epochs. */
+static int64_t delete_sent(const int64_t ids[2], const int64_t epochs[2],
+                           const int64_t lanes[2])
+{
+    sl_arena arena = { 0 };
+    sl_val in[4] = { [2] = sl_ints(epochs, 2), [3] = sl_ints(lanes, 2) };
+    int64_t gone = -1;
+    sl_err err;
+    sl_stretch_map(in, &arena, ids, 2);
+    assert_int_equal(sl_db_run1(t.eye, "lanes/sent_stretch", in, NULL, NULL, &gone, &err),
+                     SL_OK);
+    sl_arena_fini(&arena);
+    return gone;
+}
+
 /* Each lane has an epoch of its own: that of another does not do. */
 static void an_epoch_is_that_of_its_lane(void **state)
 {
     (void)state;
     int64_t ids[] = { 1, 1 }, lanes[2], epochs[2];
-    int64_t gone = -1;
-    sl_err err;
     fill(100, 100, 10);
     testdb_exec(&t, "UPDATE sluice_outbox_lanes SET epoch = 100 + lane");
     while (lane_of(++ids[1]) == lane_of(1))
@@ -381,19 +399,13 @@ static void an_epoch_is_that_of_its_lane(void **state)
     lanes[1] = lane_of(ids[1]);
     epochs[0] = 100 + lanes[1];
     epochs[1] = 100 + lanes[0];
-    sl_val in[] = { sl_ints(ids, 2), sl_ints(epochs, 2), sl_ints(lanes, 2) };
-    assert_int_equal(sl_db_run1(t.eye, "lanes/sent_stretch", in, NULL, NULL, &gone, &err),
-                     SL_OK);
-    assert_int_equal(gone, 0);
+    assert_int_equal(delete_sent(ids, epochs, lanes), 0);
     epochs[0] = 100 + lanes[0];
-    assert_int_equal(sl_db_run1(t.eye, "lanes/sent_stretch", in, NULL, NULL, &gone, &err),
-                     SL_OK);
-    assert_int_equal(gone, 1);
+    assert_int_equal(delete_sent(ids, epochs, lanes), 1);
     assert_int_equal(testdb_int(&t, "SELECT count(*) FROM sluice_outbox WHERE id = 1"), 0);
     epochs[1] = 100 + lanes[1];
-    assert_int_equal(sl_db_run1(t.eye, "lanes/sent_stretch", in, NULL, NULL, &gone, &err),
-                     SL_OK);
-    assert_int_equal(gone, 1);
+    assert_int_equal(delete_sent(ids, epochs, lanes), 1);
+    assert_int_equal(testdb_int(&t, "SELECT count(*) FROM sluice_outbox"), 98);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup_stretch, teardown)

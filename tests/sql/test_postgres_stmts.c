@@ -189,7 +189,7 @@ static void who_waits_is_the_same_in_all(void **state)
             assert_string_equal(sl_buf_text(&rule), sl_buf_text(&first));
         sl_buf_fini(&rule);
     }
-    assert_int_equal(readers, 5);
+    assert_int_equal(readers, 4);
     sl_buf_fini(&first);
 }
 

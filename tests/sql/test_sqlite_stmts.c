@@ -276,7 +276,8 @@ static void a_stretch_is_found_by_lane_and_id(void **state)
                  "SEARCH o USING INDEX outbox_ix_lane (lane=? AND id>? AND "
                  "id<?)\n");
         looks_up("lanes/take_stretch", "SEARCH m USING INTEGER PRIMARY KEY (rowid=?)\n");
-        looks_up("lanes/sent_stretch", "SEARCH outbox USING INTEGER PRIMARY KEY (rowid=?)\n");
+        looks_up("lanes/sent_stretch",
+                 "SEARCH outbox USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)\n");
         looks_up("lanes/sent_stretch", "SEARCH l USING INTEGER PRIMARY KEY (rowid=?)\n");
         looks_up("lanes/beyond", "SEARCH o USING INTEGER PRIMARY KEY (rowid>?)\n");
         testdb_fill(&t, 2000, 1);

@@ -1,5 +1,6 @@
 -- As keyed/read, where the messages are nearly all that stand between the first id and the last: they are not looked up one by one.
--- in:  id int8[], first int8, last int8
+-- `which` has a byte for each id from the first one on: 1 for those that are asked for.
+-- in:  which bytea, first int8
 -- out: id int8, epoch int8, attempt int8, created_at timestamptz, topic text, entity_key text,
 --      event_type text, content_type text, headers jsonb, payload bytea, lane int8, wait int8
 SELECT o.id, currval('sluice_outbox_epoch'), coalesce(o.attempts, 0)::bigint + 1, o.created_at, o.topic,
@@ -16,6 +17,8 @@ SELECT o.id, currval('sluice_outbox_epoch'), coalesce(o.attempts, 0)::bigint + 1
                     THEN CASE WHEN m.attempts > 0 OR m.last_error IS NOT NULL THEN 2 ELSE 3 END
                     ELSE 0 END AS sluice_wait
           FROM sluice_outbox m
-         WHERE m.id >= $2 AND m.id <= $3 AND CASE WHEN m.held THEN false ELSE m.id IN (SELECT unnest($1)) END
+         WHERE m.id >= $2 AND m.id <= $2 + (octet_length($1) - 1)
+           AND CASE WHEN m.held THEN false
+                    WHEN m.id - $2 BETWEEN 0 AND octet_length($1) - 1 THEN get_byte($1, (m.id - $2)::int) = 1 END
          ORDER BY m.id
         OFFSET 0) o;

@@ -1,9 +1,10 @@
--- The oldest messages of these lanes in the order of the table, from `from` on and below `upto`: cheaper
--- than lane by lane if most of what stands there is theirs. `wait` is as in lanes/take, and 4: its payload
--- is larger than `most`, and stays where it is; such a batch is read lane by lane.
+-- The oldest messages of some lanes in the order of the table, from `from` on and below `upto`: cheaper
+-- than lane by lane if most of what stands there is theirs. `floors` has one for each lane of the table, from lane 0
+-- on: it is read from there on; of lanes that are not ours, it is one that no id reaches. `wait` is as in lanes/take,
+-- and 4: its payload is larger than `most`, and stays where it is; such a batch is read lane by lane.
 -- The conditions that an index must not be chosen for are written as CASE, so that there is one plan, whatever the
 -- planner believes of the table: by the primary key.
--- in:  lane int8[], from int8, upto int8, batch int8, most int8
+-- in:  floors int8[], from int8, upto int8, batch int8, most int8
 -- out: id int8, epoch int8, attempt int8, created_at timestamptz, topic text, entity_key text,
 --      event_type text, content_type text, headers jsonb, payload bytea, lane int8, wait int8
 SELECT m.id, 0::bigint, coalesce(m.attempts, 0)::bigint + 1, m.created_at, m.topic, m.entity_key,
@@ -20,6 +21,6 @@ SELECT m.id, 0::bigint, coalesce(m.attempts, 0)::bigint + 1, m.created_at, m.top
             ELSE 0 END
   FROM sluice_outbox m
  WHERE m.id >= $2 AND m.id < $3
-   AND CASE WHEN NOT m.held AND m.lane IN (SELECT unnest($1)) THEN true END
+   AND CASE WHEN NOT m.held AND m.id >= ($1)[m.lane + 1] THEN true END
  ORDER BY m.id
  LIMIT $4;

@@ -1,9 +1,10 @@
--- The oldest messages of these lanes in the order of their ids, from `from` on and below `upto`: one statement for all
--- lanes, and what is deleted later stands together. `wait` is as in lanes/take, and 4: its payload is larger than
+-- The oldest messages of some lanes in the order of their ids, from `from` on and below `upto`: one statement for all
+-- lanes, and what is deleted later stands together. `floors` has `from` for each lane of the table that is ours, from
+-- lane 0 on, and more for the others. `wait` is as in lanes/take, and 4: its payload is larger than
 -- `most`, and stays where it is; such a batch is read lane by lane.
 -- The ids come from the index, and with them the lanes: that of a row is computed from its key, which costs as much as
 -- all the rest of it.
--- in:  lane json, from int8, upto int8, batch int8, most int8
+-- in:  floors json, from int8, upto int8, batch int8, most int8
 -- out: id int8, epoch int8, attempt int8, created_at int8, topic text, entity_key text,
 --      event_type text, content_type text, headers text, payload blob, lane int8, wait int8
 SELECT m.id, 0, ifnull(m.attempts, 0) + 1,
@@ -18,7 +19,7 @@ SELECT m.id, 0, ifnull(m.attempts, 0) + 1,
             ELSE 0 END
   FROM (SELECT o.id AS sluice_id, o.lane AS sluice_lane
           FROM sluice_outbox o INDEXED BY sluice_outbox_ix_lane
-         WHERE o.lane IN (SELECT u.value FROM json_each(?1) u) AND o.id >= ?2 AND o.id < ?3 AND o.held = 0
+         WHERE o.lane IN (SELECT u.key FROM json_each(?1) u WHERE u.value <= ?2) AND o.id >= ?2 AND o.id < ?3 AND o.held = 0
          ORDER BY o.id
          LIMIT ?4) f
  CROSS JOIN sluice_outbox m

@@ -130,17 +130,6 @@ static void what_was_waited_for_in_vain_is_not_waited_for_again(void **state)
     assert_int_equal(sl_marks_end(&m, 901, 8901, 500, NOW_NS + 14 * SL_MS), 901);
 }
 
-static void lanes_of_others_are_out_of_reach(void **state)
-{
-    (void)state;
-    sl_lane_use v[] = { { .lane = 3, .floor = { .at = 30 } },
-                        { .lane = 1, .floor = { .at = 10 } } };
-    sl_val t = sl_marks_table(&m, &(sl_lane_uses){ .count = 2, .v = v }, 5);
-    const int64_t want[] = { INT64_MAX, 10, INT64_MAX, 30, INT64_MAX };
-    assert_int_equal(t.ints.n, 5);
-    assert_memory_equal(t.ints.v, want, sizeof want);
-}
-
 static void a_floor_rises_as_far_as_ids_are_final(void **state)
 {
     (void)state;
@@ -167,7 +156,6 @@ int main(void)
         TEST(a_stretch_ends_where_ids_are_not_final),
         TEST(where_many_come_it_is_waited_for_ids_to_be_final),
         TEST(what_was_waited_for_in_vain_is_not_waited_for_again),
-        TEST(lanes_of_others_are_out_of_reach),
         TEST(a_floor_rises_as_far_as_ids_are_final),
     };
     if (!sl_db_named("postgres"))

@@ -76,6 +76,29 @@ static void after_a_failure_it_rests(void **state)
     assert_true(sl_stretch_pays(&s, 0, 64, 2 * SL_SEC));
 }
 
+static void which_ids(const int64_t *ids, size_t n, const char *map, int64_t first)
+{
+    sl_val in[2];
+    sl_arena arena = { 0 };
+    sl_stretch_map(in, &arena, ids, n);
+    assert_false(in[0].null);
+    assert_int_equal(in[0].s.n, strlen(map));
+    for (size_t i = 0; map[i]; i++)
+        assert_int_equal(in[0].s.p[i], map[i] - '0');
+    assert_true(in[1].i == first);
+    sl_arena_fini(&arena);
+}
+
+static void a_map_has_a_byte_for_each_id(void **state)
+{
+    (void)state;
+    which_ids((int64_t[]){ 5, 6, 9 }, 3, "11001", 5);
+    which_ids((int64_t[]){ 9, 5, 6 }, 3, "11001", 5);
+    which_ids((int64_t[]){ INT64_MAX, INT64_MAX - 2 }, 2, "101", INT64_MAX - 2);
+    which_ids((int64_t[]){ -3 }, 1, "1", -3);
+    which_ids(NULL, 0, "", 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -85,6 +108,7 @@ int main(void)
         cmocka_unit_test(it_ends_not_far_from_where_the_last_one_did),
         cmocka_unit_test(ids_end_somewhere),
         cmocka_unit_test(after_a_failure_it_rests),
+        cmocka_unit_test(a_map_has_a_byte_for_each_id),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
