@@ -17,6 +17,10 @@
  *            letters, SL_RELEASED comes back as if never taken, SL_HELD stays as it is. What
  *            someone else has taken over meanwhile is left alone, and counted in *lost.
  *
+ *   post     settles a batch that was sent as a whole without waiting for the answer: the next take brings it, in the
+ *            same round trip, and gives nothing if it is bad. *posted false: it cannot be done so now, and nothing was
+ *            written. Until it is answered the batch has to live, and nothing else may be done with the claim.
+ *   answered what became of it: after that take, or instead of it, when it waits for the answer.
  *   peek     is there anything to do, for anyone? For those that have found nothing.
  *   count    counts the attempts of the batch in the table, durably, before they are made; otherwise they
  *            are counted when they have failed. *again: for that the claim has to be settled and taken anew.
@@ -79,6 +83,9 @@ struct sl_claim_ops {
     SL_CHECK sl_rc (*hold)(sl_claim *c, const sl_batch *b, sl_err *err);
     int64_t (*trusted_ns)(const sl_claim *c);
     SL_CHECK sl_rc (*settle)(sl_claim *c, sl_batch *b, size_t *lost, sl_err *err);
+    /* Both NULL: an answer is always waited for. */
+    SL_CHECK sl_rc (*post)(sl_claim *c, sl_batch *b, bool *posted, sl_err *err);
+    SL_CHECK sl_rc (*answered)(sl_claim *c, size_t *lost, sl_err *err);
     /* Renews claims by id and epoch from another connection, for a caller who keeps them for long;
      * NULL: that cannot be. SL_AGAIN: lost. */
     SL_CHECK sl_rc (*renew)(sl_db *db, const int64_t *ids, const int64_t *epochs, size_t n,

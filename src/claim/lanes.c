@@ -47,7 +47,8 @@ static int by_lane(const void *a, const void *b)
 static void begin_turn(sl_lanes_claim *c, int64_t max)
 {
     int64_t now_ns = sl_now_ns();
-    sl_lanes_pick(c->conf.lanes, (size_t)c->conf.workers, &c->uses);
+    (c->posted ? sl_lanes_pick_more : sl_lanes_pick)(c->conf.lanes, (size_t)c->conf.workers,
+                                                     &c->uses);
     c->using = true;
     c->forgot = false;
     c->mark = false;
@@ -203,6 +204,22 @@ static sl_rc take_part(sl_lanes_claim *c, sl_batch *b, int64_t max, size_t *look
     return rc;
 }
 
+/* What is on the way keeps its lanes until it is answered, and they are read again with that answer. */
+static bool goes_on(const sl_lanes_claim *c, int64_t max)
+{
+    return max > 0 && sl_lanes_current(c->conf.lanes, c->uses.generation) &&
+           sl_now_ns() < sl_lanes_trusted_ns(c->conf.lanes);
+}
+
+static sl_rc await_posted(sl_lanes_claim *c, sl_err *err)
+{
+    sl_rc rc = c->db->ops->run(c->db, NULL, 0, err);
+    sl_rc after = sl_lanes_conclude(c, rc == SL_OK ? err : &(sl_err){ 0 });
+    if (rc != SL_OK)
+        c->posted_rc = rc;
+    return rc == SL_OK ? after : rc;
+}
+
 /* Where there are more lanes than a part may have, all are looked at before it is said that there is nothing. */
 static sl_rc lanes_take(sl_claim *base, sl_batch *b, int64_t max, sl_err *err)
 {
@@ -210,8 +227,11 @@ static sl_rc lanes_take(sl_claim *base, sl_batch *b, int64_t max, sl_err *err)
     size_t owned = sl_lanes_owned_count(c->conf.lanes);
     size_t looked;
     size_t all = 0;
-    sl_rc rc;
-    end_turn(c);
+    sl_rc rc = c->posted && !goes_on(c, max) ? await_posted(c, err) : SL_OK;
+    if (rc != SL_OK)
+        return rc;
+    if (!c->posted)
+        end_turn(c);
     do {
         if (sl_now_ns() >= sl_lanes_trusted_ns(c->conf.lanes) || max <= 0)
             return SL_OK; /* the keeper is trying to reach the database */
@@ -302,6 +322,84 @@ static sl_rc lanes_settle(sl_claim *base, sl_batch *b, size_t *lost, sl_err *err
     return rc;
 }
 
+/* ---- Settling without waiting ---- */
+
+static void remember_floors(sl_lanes_claim *c)
+{
+    if (c->undo_cap < c->uses.count) {
+        c->undo_cap = c->uses.count;
+        c->undo = sl_realloc(c->undo, c->undo_cap * sizeof *c->undo);
+    }
+    c->undo_count = c->uses.count;
+    memcpy(c->undo, c->uses.v, c->undo_count * sizeof *c->undo);
+}
+
+/* What was on the way did not arrive, or nobody knows: nothing below has gone. */
+static void restore_floors(sl_lanes_claim *c)
+{
+    for (size_t i = 0; i < c->undo_count; i++)
+        for (size_t k = 0; k < c->uses.count; k++)
+            if (c->uses.v[k].lane == c->undo[i].lane)
+                c->uses.v[k].floor = c->undo[i].floor;
+}
+
+static sl_rc lanes_post(sl_claim *base, sl_batch *b, bool *posted, sl_err *err)
+{
+    sl_lanes_claim *c = lanes_of(base);
+    sl_fencing f;
+    *posted = false;
+    if (c->marks.able)
+        plan_marks(c, b);
+    sl_rc rc = sl_ordered_post_sent(c->db, &c->found, b, how_of(c, &f), &c->post, posted, err);
+    if (!*posted)
+        return rc;
+    c->posted = b;
+    remember_floors(c);
+    (c->marks.able ? raise_settled : propose_floors)(c, find_lows(c, b));
+    return rc;
+}
+
+/* Some of the lanes are another's, and nothing was marked: what was sent of the others goes row by row. */
+static sl_rc settle_unmarked(sl_lanes_claim *c, sl_batch *b, sl_err *err)
+{
+    sl_ordered rest = { .batch = b };
+    sl_ordered_how how = { .sent = "lanes/sent" };
+    sl_rc rc = sl_ordered_settle(c->db, &rest, &how, &c->posted_lost, err);
+    sl_ordered_fini(&rest);
+    return rc;
+}
+
+sl_rc sl_lanes_conclude(sl_lanes_claim *c, sl_err *err)
+{
+    bool written = true;
+    sl_batch *b = c->posted;
+    if (!b)
+        return SL_OK;
+    c->posted = NULL;
+    c->posted_lost = 0;
+    c->posted_rc =
+        c->post.post.answered ? SL_OK : sl_fail(err, SL_AGAIN, "no answer to what was settled");
+    if (c->posted_rc == SL_OK)
+        c->posted_lost = sl_ordered_post_lost(&c->post, &written);
+    if (!written)
+        c->posted_rc = settle_unmarked(c, b, err);
+    if (c->posted_rc != SL_OK)
+        restore_floors(c);
+    return c->posted_rc;
+}
+
+static sl_rc lanes_answered(sl_claim *base, size_t *lost, sl_err *err)
+{
+    sl_lanes_claim *c = lanes_of(base);
+    if (c->posted) { /* else a take has brought it, and these are its lanes */
+        sl_rc rc = await_posted(c, err);
+        (void)rc; /* it is kept */
+        end_turn(c);
+    }
+    *lost = c->posted_lost;
+    return c->posted_rc;
+}
+
 static sl_rc lanes_again(sl_claim *base, sl_db *db, sl_batch *b, size_t *lost, sl_err *err)
 {
     lanes_of(base)->db = db;
@@ -310,9 +408,19 @@ static sl_rc lanes_again(sl_claim *base, sl_db *db, sl_batch *b, size_t *lost, s
 
 /* ---- Opening and closing ---- */
 
+/* Nobody asked for the answer; it may have come all the same. */
+static bool posted_is_written(const sl_lanes_claim *c)
+{
+    bool written;
+    (void)sl_ordered_post_lost(&c->post, &written);
+    return c->post.post.answered && written;
+}
+
 static void lanes_close(sl_claim *base)
 {
     sl_lanes_claim *c = lanes_of(base);
+    if (c->posted && !posted_is_written(c))
+        restore_floors(c);
     end_turn(c);
     sl_ordered_fini(&c->found);
     free(c->uses.v);
@@ -323,6 +431,7 @@ static void lanes_close(sl_claim *base)
     free(c->firsts);
     free(c->where);
     free(c->froms);
+    free(c->undo);
     sl_writers_fini(&c->writers);
     sl_marks_fini(&c->marks);
     free(c);
@@ -439,6 +548,8 @@ const sl_claim_ops sl_claim_lanes = {
     .hold = lanes_hold,
     .trusted_ns = lanes_trusted,
     .settle = lanes_settle,
+    .post = lanes_post,
+    .answered = lanes_answered,
     .again = lanes_again,
     .peek = lanes_peek,
     .count = lanes_count,

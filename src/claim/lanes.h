@@ -32,6 +32,12 @@ typedef struct sl_lanes_claim {
     sl_marks marks;
     bool mark; /* what this turn has taken may be marked, if all of it is sent */
     sl_writers writers;
+    sl_batch *posted; /* or NULL: its settle is on the way */
+    sl_ordered_post post;
+    sl_rc posted_rc; /* what became of it */
+    size_t posted_lost;
+    sl_lane_use *undo; /* its lanes, as they were before */
+    size_t undo_count, undo_cap;
     size_t cap;
     size_t *where; /* of each lane of the table, its place among the uses */
     size_t where_cap;
@@ -50,6 +56,8 @@ static inline size_t sl_lanes_place(const sl_lanes_claim *c, int64_t lane)
 void sl_lanes_plan_places(sl_lanes_claim *c);
 /* How many messages each lane may give. */
 void sl_lanes_plan_quotas(sl_lanes_claim *c, int64_t max);
+/* To be called after each run: finds out what became of a settle that was on the way, and finishes it. */
+SL_CHECK sl_rc sl_lanes_conclude(sl_lanes_claim *c, sl_err *err);
 /* What the lanes of this turn have, in one round trip or two. What waits is in c->found, and not in the batch. */
 SL_CHECK sl_rc sl_lanes_read(sl_lanes_claim *c, sl_batch *b, int64_t max, sl_err *err);
 

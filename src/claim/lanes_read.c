@@ -266,6 +266,8 @@ static sl_rc read_once(sl_lanes_claim *c, sl_batch *b, int64_t max, bool togethe
         ask_due(c, &r, max);
     (together ? ask_stretch : ask_lanes)(c, &r, max);
     sl_rc rc = c->db->ops->run(c->db, r.calls, r.count, err);
+    sl_rc before = sl_lanes_conclude(c, rc == SL_OK ? err : &(sl_err){ 0 });
+    rc = rc == SL_OK ? before : rc;
     answered(c, rc == SL_OK);
     if (rc != SL_OK)
         return rc;

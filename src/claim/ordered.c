@@ -408,6 +408,39 @@ sl_rc sl_ordered_settle(sl_db *db, sl_ordered *o, const sl_ordered_how *how, siz
     return rc;
 }
 
+/* ---- Without waiting for the answer ---- */
+
+sl_rc sl_ordered_post_sent(sl_db *db, const sl_ordered *o, sl_batch *b,
+                           const sl_ordered_how *how, sl_ordered_post *p, bool *posted,
+                           sl_err *err)
+{
+    sl_groups g;
+    plan one = { .n = 0 };
+    *posted = false;
+    if (!db->ops->post || how->keep || how->dones || how->in_transaction || sl_ordered_found(o))
+        return SL_OK;
+    sl_groups_make(&g, b, how->retry_base_ns, how->retry_max_ns);
+    if (g.sent.n == 0 || g.sent.n != b->count)
+        return SL_OK;
+    if (how->mark)
+        one.calls[0] = (sl_call){ .stmt = sl_db_stmt(db, how->mark), .in = how->claims };
+    else
+        add_sent(&one, db, &b->arena, &g.sent, how);
+    p->call = one.calls[0];
+    p->post = (sl_post){ .calls = &p->call, .count = 1 };
+    p->sent = g.sent.n;
+    p->marked = how->mark != NULL;
+    sl_rc rc = db->ops->post(db, &p->post, err);
+    *posted = rc == SL_OK;
+    return rc;
+}
+
+size_t sl_ordered_post_lost(const sl_ordered_post *p, bool *written)
+{
+    *written = !p->marked || p->call.affected == 1;
+    return p->marked ? 0 : p->sent - (size_t)p->call.affected;
+}
+
 /* ---- Before the send ---- */
 
 static sl_rc lost_claim(sl_db *db, sl_err *err)

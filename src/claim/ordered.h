@@ -92,6 +92,20 @@ typedef struct sl_fencing {
 SL_CHECK sl_rc sl_ordered_settle(sl_db *db, sl_ordered *o, const sl_ordered_how *how,
                                  size_t *lost, sl_err *err);
 
+/* The same of a batch all of which was sent, when nothing else has to be written, without waiting for the answer.
+ * *posted: so it was; a run answers it. */
+typedef struct sl_ordered_post {
+    sl_call call;
+    sl_post post;
+    size_t sent;
+    bool marked;
+} sl_ordered_post;
+
+SL_CHECK sl_rc sl_ordered_post_sent(sl_db *db, const sl_ordered *o, sl_batch *b,
+                                    const sl_ordered_how *how, sl_ordered_post *p, bool *posted,
+                                    sl_err *err);
+/* What was answered: so many were lost; *written false: a mark was not written, and nothing else either. */
+size_t sl_ordered_post_lost(const sl_ordered_post *p, bool *written);
 /* Moves what is to be consumed out of the table, durably; SL_AGAIN: the claim is lost, and nothing was. */
 SL_CHECK sl_rc sl_ordered_consume(sl_db *db, const sl_ordered_how *how, sl_batch *b,
                                   const char *worker, const sl_consume_stamp *stamp,

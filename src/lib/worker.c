@@ -154,9 +154,8 @@ static int64_t doze_ns(const sl_worker *w, unsigned tries, bool any, unsigned pa
 static sl_rc take_turn(session *s, const sl_worker *w, sl_err *err)
 {
     bool trusted = sl_now_ns() < sl_lanes_trusted_ns(sl_member_lanes(w->crew->member));
-    sl_batch_reset(&s->relay.batch);
-    sl_rc rc = trusted ? sl_relay_turn(&s->relay, err) : SL_OK;
-    if (s->relay.batch.count > 0)
+    sl_rc rc = trusted ? sl_relay_turn(&s->relay, err) : sl_relay_rest(&s->relay, err);
+    if (s->relay.found > 0)
         sl_rhythm_found(&w->crew->rhythm, sl_now_ns());
     return rc;
 }
@@ -177,7 +176,7 @@ static sl_rc look(session *s, sl_worker *w, bool *any, bool *done, sl_err *err)
     if (sl_rhythm_quiet(&w->crew->rhythm, sl_now_ns()))
         return s->relay.claim->ops->peek(s->relay.claim, any, err);
     sl_rc rc = take_turn(s, w, err);
-    *done = s->relay.batch.count > 0 || s->relay.wait_ns > 0;
+    *done = s->relay.found > 0 || s->relay.wait_ns > 0;
     return rc;
 }
 
@@ -226,7 +225,7 @@ static sl_rc doze(session *s, sl_worker *w, unsigned *pauses, sl_err *err)
  * was all that it could take: nobody has to help. */
 static sl_rc stay_awake(session *s, sl_worker *w, unsigned turns, sl_err *err)
 {
-    if (turns > 1 || (int64_t)s->relay.batch.count >= s->relay.batch_max)
+    if (turns > 1 || (int64_t)s->relay.found >= s->relay.batch_max)
         sl_idle_call(w->crew->idle);
     return turns > 1 ? sl_wake_disarm(&s->wake, s->db, err) : SL_OK;
 }
@@ -281,7 +280,7 @@ static sl_rc turn_until(session *s, sl_worker *w, sl_err *err)
             rc = wait_for_sink(s, w, err);
             continue;
         }
-        turns = s->relay.batch.count > 0 ? turns + 1 : 0;
+        turns = s->relay.found > 0 ? turns + 1 : 0;
         if (turns > 0)
             pauses = 0;
         if (turns > 0 && w->crew->notify)
@@ -289,6 +288,8 @@ static sl_rc turn_until(session *s, sl_worker *w, sl_err *err)
         else if (turns == 0)
             rc = idle(s, w, &pauses, &done, err);
     }
+    if (rc == SL_OK)
+        rc = sl_relay_rest(&s->relay, err);
     if (rc == SL_OK)
         rc = sl_wake_disarm(&s->wake, s->db, err);
     return rc;

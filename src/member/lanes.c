@@ -271,25 +271,47 @@ static void pick_some(sl_lanes *l, bool hungry, size_t room, sl_lane_uses *out)
     }
 }
 
+/* Two at least, so that those which had nothing are looked at, too. */
+static size_t fair_part(const sl_lanes *l, size_t workers)
+{
+    workers = workers > l->resting ? workers - l->resting : 1;
+    size_t part = workers ? (l->owned + workers - 1) / workers : l->owned;
+    return part < 2 ? 2 : part > SL_LANES_PART ? SL_LANES_PART : part;
+}
+
+static size_t less(size_t a, size_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+static void pick(sl_lanes *l, size_t workers, sl_lane_uses *out)
+{
+    size_t part = fair_part(l, workers);
+    size_t quiet = part / 4 ? part / 4 : 1;
+    if (out->cap < l->count) {
+        out->cap = l->count;
+        out->v = sl_realloc(out->v, out->cap * sizeof *out->v);
+    }
+    pick_some(l, true, less(part - quiet, out->count), out);
+    pick_some(l, false, less(part, out->count), out);
+    pick_some(l, true, less(part, out->count), out);
+}
+
 void sl_lanes_pick(sl_lanes *l, size_t workers, sl_lane_uses *out)
 {
     enter(l);
     l->turns++;
     out->generation = l->generation;
     out->count = 0;
-    /* Two at least, so that those which had nothing are looked at, too. */
-    workers = workers > l->resting ? workers - l->resting : 1;
-    size_t part = workers ? (l->owned + workers - 1) / workers : l->owned;
-    part = part < 2 ? 2 : part > SL_LANES_PART ? SL_LANES_PART : part;
-    if (out->cap < l->count) {
-        out->cap = l->count;
-        out->v = sl_realloc(out->v, out->cap * sizeof *out->v);
-    }
-    size_t quiet = part / 4 ? part / 4 : 1;
-    pick_some(l, true, part - quiet, out);
-    pick_some(l, false, part - out->count, out);
-    if (out->count < part)
-        pick_some(l, true, part - out->count, out);
+    pick(l, workers, out);
+    leave(l);
+}
+
+void sl_lanes_pick_more(sl_lanes *l, size_t workers, sl_lane_uses *out)
+{
+    enter(l);
+    if (out->generation == l->generation)
+        pick(l, workers, out);
     leave(l);
 }
 

@@ -95,6 +95,8 @@ enum { SL_LANES_PART = 256 };
 /* Begins a turn: a fair part, of bounded size, of the lanes that nobody uses: mostly those that had more, in turn, and always some of
  * the others. */
 void sl_lanes_pick(sl_lanes *l, size_t workers, sl_lane_uses *out);
+/* The turn that has these goes on as the next one, with what nobody uses beside them. */
+void sl_lanes_pick_more(sl_lanes *l, size_t workers, sl_lane_uses *out);
 /* Ends the turn: what of it is still ours may be picked again. */
 void sl_lanes_put(sl_lanes *l, sl_lane_uses *uses);
 /* The turn goes on without these. */

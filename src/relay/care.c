@@ -37,10 +37,15 @@ void sl_care_alarm(sl_care *c)
     c->steps = 1;
 }
 
+bool sl_care_taken(const sl_care *c)
+{
+    return c && c->steps != 0;
+}
+
 int64_t sl_care_enter(sl_care *c, int64_t max, bool *careful)
 {
     *careful = false;
-    if (!c || c->steps == 0)
+    if (!sl_care_taken(c))
         return max;
     pthread_mutex_lock(&c->turn);
     if (sl_now_ns() >= c->until_ns)

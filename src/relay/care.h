@@ -22,6 +22,9 @@ void sl_care_free(sl_care *c);
 /* Some node has died. From any thread. */
 void sl_care_alarm(sl_care *c);
 
+/* Is care taken? Then whoever enters may have to wait for others. */
+bool sl_care_taken(const sl_care *c);
+
 /* Before a turn of at most `max` messages: how many it may take. *careful: it is alone, has to count first,
  * and to say how it ended. */
 int64_t sl_care_enter(sl_care *c, int64_t max, bool *careful);

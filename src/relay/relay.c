@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "relay/relay.h"
 
+#include "core/clock.h"
 #include "core/fault.h"
 #include "core/mem.h"
 #include "core/record.h"
 
 #include <assert.h>
 
+/* So many turns in a row, of a sink that is that quick. */
+enum { POSTS_MAX = 4 };
+#define POST_MAX_NS (10 * SL_MS)
+
 void sl_relay_fini(sl_relay *r)
 {
     sl_batch_fini(&r->batch);
+    sl_batch_fini(&r->posted);
     sl_keymap_fini(&r->last);
     sl_keymap_fini(&r->late);
     free(r->todo);
@@ -17,14 +23,15 @@ void sl_relay_fini(sl_relay *r)
     free(r->epochs);
 }
 
-static void record_all(const sl_relay *r, sl_rec_kind kind, bool attempts)
+static void record_all(const sl_relay *r, const sl_batch *b, sl_rec_kind kind, bool attempts)
 {
-    for (size_t i = 0; i < r->batch.count; i++) {
-        const sl_msg *m = &r->batch.msgs[i];
+    for (size_t i = 0; i < b->count; i++) {
+        const sl_msg *m = &b->msgs[i];
         (void)m;
         SL_RECORD(kind, r->worker, m->id, m->key, m->epoch,
                   attempts ? m->attempt : (int32_t)m->verdict);
     }
+    (void)r;
     (void)kind;
     (void)attempts;
 }
@@ -252,6 +259,74 @@ static sl_rc deliver(sl_relay *r, sl_err *err)
     return rc;
 }
 
+/* ---- Settling ---- */
+
+/* A turn whose settle need not be waited for: the next one follows at once, and asks. A sink that takes its time has
+ * to, and whoever waits for our lanes gets them after some turns. */
+static bool may_post(const sl_relay *r, bool careful, int64_t began_ns)
+{
+    return r->claim->ops->post && r->posts < POSTS_MAX && !careful && !r->journal &&
+           !r->exact && !r->terms.session &&
+           sl_batch_count_of(&r->batch, SL_SENT) == r->batch.count &&
+           sl_stop_level_of(r->stop) == SL_GO && sl_now_ns() - began_ns < POST_MAX_NS;
+}
+
+static void swap_posted(sl_relay *r)
+{
+    sl_batch b = r->batch;
+    r->batch = r->posted;
+    r->posted = b;
+}
+
+static sl_rc post(sl_relay *r, bool *posted, sl_err *err)
+{
+    swap_posted(r);
+    sl_rc rc = r->claim->ops->post(r->claim, &r->posted, posted, err);
+    if (!*posted)
+        swap_posted(r);
+    r->posts += *posted;
+    SL_FAULT("posted");
+    return rc;
+}
+
+/* What became of the turn before. */
+static sl_rc end_posted(sl_relay *r, sl_err *err)
+{
+    size_t lost = 0;
+    if (r->posted.count == 0)
+        return SL_OK;
+    sl_rc rc = r->claim->ops->answered(r->claim, &lost, err);
+    record_all(r, &r->posted, rc == SL_OK ? SL_REC_SETTLED : SL_REC_LOST, false);
+    if (rc == SL_OK)
+        count(r->counts, &r->posted, lost);
+    sl_batch_reset(&r->posted);
+    SL_FAULT("settled");
+    return rc;
+}
+
+sl_rc sl_relay_rest(sl_relay *r, sl_err *err)
+{
+    r->found = 0;
+    return end_posted(r, err);
+}
+
+/* Even when the claim was lost: what was sent should be marked if it can be. */
+static sl_rc settle(sl_relay *r, sl_rc held, sl_err *err)
+{
+    size_t lost = 0;
+    sl_batch *b = &r->batch;
+    r->posts = 0;
+    sl_rc rc = r->claim->ops->settle(r->claim, b, &lost, held == SL_OK ? err : &(sl_err){ 0 });
+    record_all(r, b, rc == SL_OK && held == SL_OK ? SL_REC_SETTLED : SL_REC_LOST, false);
+    r->unsettled = rc != SL_OK && r->exact && sl_batch_count_of(b, SL_SENT) > 0;
+    if (rc == SL_OK) {
+        count(r->counts, b, lost);
+        forget_in_journal(r);
+    }
+    SL_FAULT("settled");
+    return rc;
+}
+
 /* With nothing to send, too: what their libraries tell must not pile up. */
 static void look_after_sinks(sl_relay *r)
 {
@@ -263,35 +338,35 @@ static void look_after_sinks(sl_relay *r)
 static sl_rc turn(sl_relay *r, int64_t max, bool careful, bool *settled, sl_err *err)
 {
     sl_batch *b = &r->batch;
-    size_t lost = 0;
     sl_rc rc = take(r, max, err);
+    sl_rc before = end_posted(r, rc == SL_OK ? err : &(sl_err){ 0 });
+    rc = rc == SL_OK ? before : rc;
     if (rc == SL_OK && b->count > 0 && careful)
         rc = count_first(r, err);
     if (rc == SL_OK && b->count == 0)
         look_after_sinks(r);
-    if (rc != SL_OK || b->count == 0)
+    r->found = rc == SL_OK ? b->count : 0;
+    if (r->found == 0)
         return rc;
     r->counts->taken += b->count;
     if (r->took)
         r->took(r->took_ctx);
-    record_all(r, SL_REC_TAKEN, true);
+    record_all(r, b, SL_REC_TAKEN, true);
     SL_FAULT("taken");
 
+    int64_t began_ns = sl_now_ns();
     sl_rc held = deliver(r, err);
     assert(b->settled == b->count);
     tell_journal(r);
-    record_all(r, SL_REC_RESULT, false);
+    record_all(r, b, SL_REC_RESULT, false);
     SL_FAULT("sent");
 
-    /* Even when the claim was lost: what was sent should be marked if it can be. */
-    rc = r->claim->ops->settle(r->claim, b, &lost, held == SL_OK ? err : &(sl_err){ 0 });
-    record_all(r, rc == SL_OK && held == SL_OK ? SL_REC_SETTLED : SL_REC_LOST, false);
-    r->unsettled = rc != SL_OK && r->exact && sl_batch_count_of(b, SL_SENT) > 0;
-    if (rc == SL_OK) {
-        count(r->counts, b, lost);
-        forget_in_journal(r);
-    }
-    SL_FAULT("settled");
+    bool posted = false;
+    if (held == SL_OK && may_post(r, careful, began_ns))
+        rc = post(r, &posted, err);
+    if (posted || rc != SL_OK)
+        return rc;
+    rc = settle(r, held, err);
     *settled = rc == SL_OK && held == SL_OK;
     return held != SL_OK ? held : rc;
 }
@@ -301,9 +376,15 @@ sl_rc sl_relay_turn(sl_relay *r, sl_err *err)
     bool careful = false;
     bool settled = false;
     sl_batch_reset(&r->batch);
+    r->found = 0;
+    /* To enter care may mean to wait for others. And this may fail: so it comes before a breaker is asked, which has to be
+     * told how it ended. */
+    sl_rc rc = sl_care_taken(r->care) ? end_posted(r, err) : SL_OK;
+    if (rc != SL_OK)
+        return rc;
     int64_t max = begin_ways(r);
     if (max == 0)
-        return SL_OK;
+        return end_posted(r, err);
     bool may = true;
     sl_rc ready = sl_relay_ready(r, &may, err);
     if (ready != SL_OK || !may) {
@@ -311,7 +392,7 @@ sl_rc sl_relay_turn(sl_relay *r, sl_err *err)
         return ready;
     }
     max = sl_care_enter(r->care, max, &careful);
-    sl_rc rc = turn(r, max, careful, &settled, err);
+    rc = turn(r, max, careful, &settled, err);
     if (careful)
         sl_care_leave(r->care, !settled                  ? SL_STEP_STAY
                                : has_suspects(&r->batch) ? SL_STEP_SINGLE

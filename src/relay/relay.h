@@ -64,8 +64,12 @@ typedef struct sl_relay {
     int64_t send_max_ns;   /* a sink that has no answer by then is recalled */
     const char *worker;    /* "node/3" */
     int64_t
-        wait_ns; /* after a turn that took nothing since the sink is down: how long to wait */
+        wait_ns;  /* after a turn that took nothing since the sink is down: how long to wait */
+    size_t found; /* so many messages did the last turn take */
     sl_batch batch;
+    sl_batch
+        posted; /* what the turn before has sent, while its settle is not answered; or empty */
+    unsigned posts; /* turns in a row that did so */
     sl_keymap last; /* with an ordered claim: by key, the last message that was handed over */
     sl_keymap late; /* the same: keys of which one has to wait, while it is gone through them */
     int64_t *at;    /* in `last`, of the key that is looked at; or NULL */
@@ -77,8 +81,11 @@ typedef struct sl_relay {
 
 void sl_relay_fini(sl_relay *r); /* the members from `batch` on */
 
-/* One turn. r->batch.count is what was taken: 0 means that there was nothing to do. */
+/* One turn. r->found is what was taken: 0 means that there was nothing to do. */
 SL_CHECK sl_rc sl_relay_turn(sl_relay *r, sl_err *err);
+
+/* Waits until what the last turn has sent is settled. To be called when no other turn follows at once. */
+SL_CHECK sl_rc sl_relay_rest(sl_relay *r, sl_err *err);
 
 /* Of the batch, all that may go, each by its way, until every message has its verdict, the claim is lost, or
  * there is no more time. (relay/deliver.c) */

@@ -137,11 +137,33 @@ static sl_rc real_open(racer *r)
     return worker_try_open(&r->w, &t, strategy, &conf, 20 * SL_SEC);
 }
 
+/* Settles that are on their way, by worker; each second one is, where the claim can. */
+static sl_batch on_way[WATCH_WORKERS];
+static _Atomic int posts;
+
+static sl_rc judge_lost(racer *r, sl_rc rc)
+{
+    if (rc == SL_OK && r->w.lost)
+        rc = sl_fail(&r->w.err, SL_NEWER, "%zu messages were lost to another", r->w.lost);
+    return rc;
+}
+
+static sl_rc real_answered(racer *r)
+{
+    sl_batch *b = &on_way[r->number];
+    if (b->count == 0)
+        return SL_OK;
+    sl_batch_reset(b);
+    return judge_lost(r, strategy->answered(r->w.claim, &r->w.lost, &r->w.err));
+}
+
 static sl_rc real_take(racer *r)
 {
     pthread_rwlock_rdlock(&node_of(r)->at_work);
     sl_rc rc = worker_try_take(&r->w, 1 + (int64_t)(sl_random() % (unsigned)r->extra));
-    r->took = r->w.batch.count;
+    sl_rc answered = real_answered(r);
+    rc = rc == SL_OK ? answered : rc;
+    r->took = rc == SL_OK ? r->w.batch.count : 0;
     if (rc == SL_OK && r->took > 0)
         rc = strategy->hold(r->w.claim, &r->w.batch, &r->w.err);
     if (rc != SL_OK || r->took == 0) /* from here on others may close it */
@@ -149,11 +171,30 @@ static sl_rc real_take(racer *r)
     return rc;
 }
 
+/* The next take brings the answer. */
+static sl_rc real_post(racer *r, bool *posted)
+{
+    sl_batch *b = &r->w.batch;
+    if (!strategy->post || sl_random() % 2 || sl_batch_count_of(b, SL_SENT) < b->count)
+        return SL_OK;
+    sl_batch sent = *b;
+    *b = on_way[r->number];
+    on_way[r->number] = sent;
+    sl_rc rc = strategy->post(r->w.claim, &on_way[r->number], posted, &r->w.err);
+    posts += *posted;
+    if (!*posted) {
+        on_way[r->number] = *b;
+        *b = sent;
+    }
+    return rc;
+}
+
 static sl_rc real_settle(racer *r)
 {
-    sl_rc rc = strategy->settle(r->w.claim, &r->w.batch, &r->w.lost, &r->w.err);
-    if (rc == SL_OK && r->w.lost)
-        rc = sl_fail(&r->w.err, SL_NEWER, "%zu messages were lost to another", r->w.lost);
+    bool posted = false;
+    sl_rc rc = real_post(r, &posted);
+    if (rc == SL_OK && !posted)
+        rc = judge_lost(r, strategy->settle(r->w.claim, &r->w.batch, &r->w.lost, &r->w.err));
     pthread_rwlock_unlock(&node_of(r)->at_work);
     if (!t.pg)
         usleep((useconds_t)(sl_random() % 20000)); /* else whoever has the lock has it all */
@@ -162,6 +203,8 @@ static sl_rc real_settle(racer *r)
 
 static void real_close(racer *r)
 {
+    watch_demand(real_answered(r) == SL_OK, "what was on its way did not arrive");
+    sl_batch_fini(&on_way[r->number]);
     worker_close(&r->w);
 }
 
@@ -222,9 +265,11 @@ static void run(const race_plan *like, void (*judge)(racer *r), void (*disturb)(
         plan.workers = 2 * NODES;
         plan.messages = 500;
     }
+    posts = 0;
     nodes_open(plan.workers);
     race_sum sum = race_run(&t, &seen, &how, &plan);
     nodes_close();
+    assert_true(posts > (strategy->post && t.pg ? 50 : -1));
     assert_true(sum.claims >= plan.messages / (int)plan.extra);
     assert_true(sum.busy >= (t.pg ? 3 : 2)); /* where one writes at a time, it is luck */
     assert_int_equal(sum.concurrent, 0);

@@ -83,6 +83,52 @@ static void a_lane_is_used_by_one_worker_at_a_time(void **state)
         assert_false(picked(&b, a.v[i].lane));
 }
 
+/* A turn that goes on keeps what it has, and gets what has become free beside it. */
+static void a_turn_that_goes_on_picks_more(void **state)
+{
+    (void)state;
+    grant_all(7);
+    sl_lanes_pick(l, 2, &a);
+    int64_t first = a.v[0].lane;
+    int64_t last = a.v[a.count - 1].lane;
+    sl_lanes_put_early(l, a.generation, &a.v[a.count - 1], 1);
+    a.count--;
+    sl_lanes_pick_more(l, 2, &a);
+    assert_int_equal(a.count, LANES / 2);
+    assert_int_equal(a.v[0].lane, first);
+    sl_lanes_pick(l, 2, &b);
+    for (size_t i = 0; i < a.count; i++)
+        assert_false(picked(&b, a.v[i].lane));
+    assert_true(picked(&b, last) || picked(&a, last));
+    sl_lanes_put(l, &b);
+    sl_lanes_put(l, &a);
+    sl_lanes_void(l, LANES); /* each turn has ended once */
+    assert_int_equal(sl_lanes_stale(l), 0);
+}
+
+static void a_turn_that_goes_on_keeps_to_its_part(void **state)
+{
+    (void)state;
+    grant_all(7);
+    sl_lanes_pick(l, 1, &a);
+    sl_lanes_pick_more(l, 4, &a);
+    assert_int_equal(a.count, LANES);
+}
+
+static void after_a_void_a_turn_gets_no_more(void **state)
+{
+    (void)state;
+    grant_all(7);
+    sl_lanes_pick(l, 4, &a);
+    size_t had = a.count;
+    sl_lanes_void(l, LANES);
+    grant_all(8);
+    sl_lanes_pick_more(l, 1, &a);
+    assert_int_equal(a.count, had);
+    sl_lanes_put(l, &a);
+    assert_int_equal(sl_lanes_stale(l), 0);
+}
+
 static void what_is_put_back_is_remembered(void **state)
 {
     (void)state;
@@ -320,6 +366,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_worker_gets_all_with_their_epochs, setup, teardown),
         cmocka_unit_test_setup_teardown(a_lane_is_used_by_one_worker_at_a_time, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(a_turn_that_goes_on_picks_more, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_turn_that_goes_on_keeps_to_its_part, setup, teardown),
+        cmocka_unit_test_setup_teardown(after_a_void_a_turn_gets_no_more, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_put_back_is_remembered, setup, teardown),
         cmocka_unit_test_setup_teardown(quiet_lanes_do_not_starve, setup, teardown),
         cmocka_unit_test_setup_teardown(hungry_lanes_do_not_starve_each_other, setup, teardown),

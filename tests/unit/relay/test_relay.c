@@ -35,13 +35,26 @@ typedef struct fake_sink {
     size_t nheld;
     int submits, polls, recalls;
     int64_t longest_ns; /* poll */
+    useconds_t delay_us;
 } fake_sink;
+
+/* One that need not wait for the answer to a settle. */
+static struct {
+    bool refuses;
+    sl_rc rc;
+    int posts, answers;
+    size_t lost;
+    const sl_batch *batch; /* that is on its way; or NULL */
+    size_t count;          /* of its messages */
+    bool behind;           /* the last take came behind it */
+} mail;
 
 static sl_rc claim_take(sl_claim *base, sl_batch *b, int64_t max, sl_err *err)
 {
     fake_claim *c = (fake_claim *)base;
     c->takes++;
     c->max = max;
+    mail.behind = mail.batch != NULL;
     assert_int_equal(b->count, 0);
     for (size_t i = 0; i < c->gives; i++)
         sl_batch_add(b)->id = (int64_t)i + 1;
@@ -78,6 +91,38 @@ static sl_rc claim_settle(sl_claim *base, sl_batch *b, size_t *lost, sl_err *err
     return c->settle_rc == SL_OK ? SL_OK : sl_fail(err, c->settle_rc, "settle failed");
 }
 
+static sl_rc claim_post(sl_claim *base, sl_batch *b, bool *posted, sl_err *err)
+{
+    (void)base;
+    (void)err;
+    assert_null(mail.batch);
+    assert_int_equal(sl_batch_count_of(b, SL_SENT), b->count);
+    *posted = !mail.refuses;
+    mail.posts += *posted;
+    mail.batch = *posted ? b : NULL;
+    mail.count = b->count;
+    return SL_OK;
+}
+
+static sl_rc claim_answered(sl_claim *base, size_t *lost, sl_err *err)
+{
+    (void)base;
+    assert_non_null(mail.batch);
+    assert_int_equal(mail.batch->count, mail.count); /* it lived until now */
+    mail.batch = NULL;
+    mail.answers++;
+    *lost = mail.lost;
+    return mail.rc == SL_OK ? SL_OK : sl_fail(err, mail.rc, "not settled");
+}
+
+static const sl_claim_ops posting_ops = { .name = "posts",
+                                          .take = claim_take,
+                                          .hold = claim_hold,
+                                          .trusted_ns = claim_trusted,
+                                          .settle = claim_settle,
+                                          .post = claim_post,
+                                          .answered = claim_answered };
+
 static const sl_claim_ops claim_ops = { .name = "fake",
                                         .take = claim_take,
                                         .hold = claim_hold,
@@ -105,6 +150,7 @@ static void sink_poll(sl_sink *base, int64_t timeout_ns)
         sl_stop_ask(s->stops, s->level ? s->level : SL_STOP_NOW);
     if (s->style != AT_POLL)
         usleep(1000);
+    usleep(s->delay_us);
     for (size_t i = 0; s->style == AT_POLL && i < s->per_poll && s->nheld > 0; i++)
         sl_msg_settle(s->batch, s->held[--s->nheld], s->verdict, SL_NONE);
 }
@@ -402,6 +448,165 @@ static void a_failed_settle_is_passed_on(void **state)
     assert_int_equal(counts.sent, 0); /* they will be taken again */
 }
 
+/* ---- Settling without waiting for the answer ---- */
+
+static int setup_posting(void **state)
+{
+    memset(&mail, 0, sizeof mail);
+    int rc = setup(state);
+    claim.base.ops = &posting_ops;
+    return rc;
+}
+
+static void a_settle_is_answered_by_the_next_take(void **state)
+{
+    (void)state;
+    turn(SL_OK);
+    assert_int_equal(relay.found, 3);
+    assert_int_equal(mail.posts, 1);
+    assert_int_equal(mail.answers + claim.settles, 0);
+    assert_int_equal(counts.sent, 0);
+    turn(SL_OK);
+    assert_int_equal(mail.posts, 2);
+    assert_int_equal(mail.answers, 1);
+    assert_int_equal(counts.sent, 3);
+    mail.lost = 1;
+    claim.gives = 0;
+    turn(SL_OK);
+    assert_int_equal(relay.found, 0);
+    assert_int_equal(mail.answers, 2);
+    assert_int_equal(counts.sent, 6);
+    assert_int_equal(counts.lost, 1);
+    assert_int_equal(counts.turns, 2);
+    turn(SL_OK);
+    assert_int_equal(mail.answers, 2);
+}
+
+static void at_rest_nothing_is_on_its_way(void **state)
+{
+    (void)state;
+    turn(SL_OK);
+    assert_int_equal(sl_relay_rest(&relay, &err), SL_OK);
+    assert_int_equal(relay.found, 0);
+    assert_int_equal(mail.answers, 1);
+    assert_int_equal(counts.sent, 3);
+    assert_int_equal(sl_relay_rest(&relay, &err), SL_OK);
+    assert_int_equal(mail.answers, 1);
+}
+
+/* So that lanes that others wish for are given up now and then. */
+static void now_and_then_a_settle_is_waited_for(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        turn(SL_OK);
+    assert_in_range(claim.settles, 5, 50);
+    assert_int_equal(claim.settles + mail.posts, 100);
+}
+
+/* What the next take has brought is not sent while nobody knows what became of the last. */
+static void an_answer_that_is_bad_ends_the_turn(void **state)
+{
+    (void)state;
+    turn(SL_OK);
+    mail.rc = SL_AGAIN;
+    turn(SL_AGAIN);
+    assert_string_equal(err.text, "not settled");
+    assert_int_equal(sink.submits, 3);
+    assert_int_equal(relay.found, 0);
+    assert_int_equal(counts.sent, 0);
+    assert_int_equal(counts.taken, 3);
+}
+
+static void a_take_that_fails_may_bring_a_good_answer(void **state)
+{
+    (void)state;
+    turn(SL_OK);
+    claim.take_rc = SL_AGAIN;
+    turn(SL_AGAIN);
+    assert_string_equal(err.text, "take failed");
+    assert_int_equal(counts.sent, 3);
+}
+
+static void what_the_claim_cannot_post_is_settled(void **state)
+{
+    (void)state;
+    mail.refuses = true;
+    turn(SL_OK);
+    expect_verdicts(SL_SENT, 3, SL_SENT);
+    assert_int_equal(counts.sent, 3);
+}
+
+static void expect_waited(void)
+{
+    turn(SL_OK);
+    assert_int_equal(mail.posts, 0);
+    assert_int_equal(claim.settles, 1);
+}
+
+static void what_was_not_sent_is_waited_for(void **state)
+{
+    (void)state;
+    sink.verdict = SL_RETRY;
+    expect_waited();
+}
+
+static void what_must_not_be_sent_again_is_waited_for(void **state)
+{
+    (void)state;
+    relay.exact = true;
+    expect_waited();
+}
+
+/* They may take their time, and nobody else gets at what is on its way meanwhile. */
+static void who_may_have_to_wait_for_others_has_nothing_on_its_way(void **state)
+{
+    (void)state;
+    relay.care = sl_care_new(3600 * SL_SEC);
+    turn(SL_OK);
+    turn(SL_OK);
+    assert_true(mail.behind);
+    sl_care_alarm(relay.care);
+    turn(SL_OK);
+    assert_false(mail.behind);
+    assert_int_equal(mail.answers, 2);
+    mail.rc = SL_AGAIN;
+    turn(SL_OK); /* a careful turn has posted nothing */
+    sl_care_free(relay.care);
+}
+
+static void before_a_stop_it_is_waited_for(void **state)
+{
+    (void)state;
+    sink.style = AT_POLL;
+    sink.per_poll = MOST;
+    sink.stops = &stop;
+    sink.level = SL_STOP_SOON;
+    expect_waited();
+}
+
+/* A moment more or less is nothing to it, but its lanes may be wanted. */
+static void with_a_slow_sink_it_is_waited_for(void **state)
+{
+    (void)state;
+    claim.gives = MOST;
+    sink.style = AT_POLL;
+    sink.delay_us = 1000;
+    expect_waited();
+}
+
+static void while_the_sink_is_down_nothing_is_on_its_way(void **state)
+{
+    (void)state;
+    turn(SL_OK);
+    sl_breaker_tell(route.breaker, SL_PASS_ALL, SL_CAME_DOWN);
+    turn(SL_OK);
+    assert_true(relay.wait_ns > 0);
+    assert_int_equal(claim.takes, 1);
+    assert_int_equal(mail.answers, 1);
+    assert_int_equal(counts.sent, 3);
+}
+
 static void turn_with_a_forgetful_sink(void)
 {
     sink.style = NEVER;
@@ -437,6 +642,19 @@ int main(void)
         TEST(the_first_failure_is_told),
         TEST(a_failed_settle_is_passed_on),
         TEST(a_sink_that_forgets_a_message_is_a_bug),
+#define POSTING(fn) cmocka_unit_test_setup_teardown(fn, setup_posting, teardown)
+        POSTING(a_settle_is_answered_by_the_next_take),
+        POSTING(at_rest_nothing_is_on_its_way),
+        POSTING(now_and_then_a_settle_is_waited_for),
+        POSTING(an_answer_that_is_bad_ends_the_turn),
+        POSTING(a_take_that_fails_may_bring_a_good_answer),
+        POSTING(what_the_claim_cannot_post_is_settled),
+        POSTING(what_was_not_sent_is_waited_for),
+        POSTING(what_must_not_be_sent_again_is_waited_for),
+        POSTING(who_may_have_to_wait_for_others_has_nothing_on_its_way),
+        POSTING(before_a_stop_it_is_waited_for),
+        POSTING(with_a_slow_sink_it_is_waited_for),
+        POSTING(while_the_sink_is_down_nothing_is_on_its_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
