@@ -269,6 +269,8 @@ static sl_rc read_once(sl_lanes_claim *c, sl_batch *b, int64_t max, bool togethe
     sl_rc before = sl_lanes_conclude(c, rc == SL_OK ? err : &(sl_err){ 0 });
     rc = rc == SL_OK ? before : rc;
     answered(c, rc == SL_OK);
+    plan_forgetting(c,
+                    now_ns); /* a failed one, too: it may have been too long for the server */
     if (rc != SL_OK)
         return rc;
     int64_t came = r.calls[r.take].affected;
@@ -285,7 +287,6 @@ static sl_rc read_once(sl_lanes_claim *c, sl_batch *b, int64_t max, bool togethe
         raise_floors(c, seen_below(c, &r, together, max), came);
     else if (!together || came > 0 || !c->beyond)
         see_floors(c, ripe);
-    plan_forgetting(c, now_ns);
     return SL_OK;
 }
 

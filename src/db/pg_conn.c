@@ -319,7 +319,7 @@ sl_rc sl_pg_connect(sl_pg_conn *c, const sl_dsn *dsn, sl_err *err)
         rc = connect_by(c, sl_now_ns() + connect_limit_ns(c->pg, dsn->connect_ns), err);
     if (rc == SL_OK)
         rc = check_connected(c, err);
-    c->stop_grace_ns = STOP_GRACE_NS;
+    c->stop_grace_ns = dsn->hasty ? 0 : STOP_GRACE_NS;
     if (rc == SL_OK)
         rc = check_server(c, err);
     if (rc == SL_OK && PQsetnonblocking(c->pg, 1) != 0)

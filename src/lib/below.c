@@ -30,9 +30,11 @@ static sl_rc run(void *ctx, sl_db *db, const sl_settings *s, sl_stop *stop, int6
     sl_below *b = ctx;
     bool stays = false; /* what was delivered: then floors are never forgotten */
     sl_rc rc = sl_rotate_is(db, &stays, err);
-    if (rc != SL_OK || stays || !sl_db_has(db, "lanes/below")) {
-        *rows = IS_NOT;
+    if (rc != SL_OK) /* nobody knows: it is asked again */
         return rc;
+    if (stays || !sl_db_has(db, "lanes/below")) {
+        *rows = IS_NOT;
+        return SL_OK;
     }
     int64_t began_ns = sl_now_ns();
     sl_lanes_floors(b->lanes, &b->floors);

@@ -94,12 +94,26 @@ sl_rc sl_conf_open_db(sl_db **out, const sl_settings *s, const sl_names *names, 
     return open_checked(out, &dsn, err);
 }
 
-sl_rc sl_conf_open_node(sl_db **out, const sl_settings *s, const sl_names *names, int wake_fd,
-                        sl_err *err)
+static sl_dsn node_dsn(const sl_settings *s, const sl_names *names, int wake_fd)
 {
     sl_dsn dsn = dsn_of(s, names);
     dsn.steady = true;
     dsn.wake_fd = wake_fd;
+    return dsn;
+}
+
+sl_rc sl_conf_open_node(sl_db **out, const sl_settings *s, const sl_names *names, int wake_fd,
+                        sl_err *err)
+{
+    sl_dsn dsn = node_dsn(s, names, wake_fd);
+    return open_checked(out, &dsn, err);
+}
+
+sl_rc sl_conf_open_chores(sl_db **out, const sl_settings *s, const sl_names *names, int wake_fd,
+                          sl_err *err)
+{
+    sl_dsn dsn = node_dsn(s, names, wake_fd);
+    dsn.hasty = true;
     return open_checked(out, &dsn, err);
 }
 

@@ -28,6 +28,10 @@ SL_CHECK sl_rc sl_conf_open_db(sl_db **out, const sl_settings *s, const sl_names
 SL_CHECK sl_rc sl_conf_open_node(sl_db **out, const sl_settings *s, const sl_names *names,
                                  int wake_fd, sl_err *err);
 
+/* The same for the janitor: what it was doing when the node is told to end is done again by whoever comes next. */
+SL_CHECK sl_rc sl_conf_open_chores(sl_db **out, const sl_settings *s, const sl_names *names,
+                                   int wake_fd, sl_err *err);
+
 /* The same without any check, only to look: see sl_dsn. */
 SL_CHECK sl_rc sl_conf_look_db(sl_db **out, const sl_settings *s, const sl_names *names,
                                sl_err *err);

@@ -156,14 +156,15 @@ static sl_rc start_janitor(sl_crew *crew, sl_err *err)
         conf.chores[conf.count++] = sl_sent_chore(crew->settings);
     crew->vacuum = (sl_vacuum){ .written = written, .ctx = crew };
     conf.chores[conf.count++] = sl_vacuum_chore(&crew->vacuum);
-    crew->below =
-        (sl_below){ .written = written, .ctx = crew, .lanes = sl_member_lanes(crew->member) };
-    if (sl_claim_named(crew->settings->strategy)->owns_lanes)
-        conf.chores[conf.count++] =
-            sl_below_chore(&crew->below); /* behind the vacuum: less to pass by */
     crew->rotate = (sl_rotate){ .written = written, .ctx = crew };
     conf.chores[conf.count++] = sl_rotate_chore(&crew->rotate);
     conf.chores[conf.count++] = sl_keep_keys_chore(crew->settings);
+    /* Behind the vacuum there is less to pass by; and beside an old snapshot it may take longer than the server
+     * allows, which ends the pass. */
+    crew->below =
+        (sl_below){ .written = written, .ctx = crew, .lanes = sl_member_lanes(crew->member) };
+    if (sl_claim_named(crew->settings->strategy)->owns_lanes)
+        conf.chores[conf.count++] = sl_below_chore(&crew->below);
     return sl_janitor_start(&crew->janitor, &conf, err);
 }
 

@@ -83,8 +83,8 @@ static sl_rc be_connected(sl_janitor *j, sl_err *err)
     if (j->db && !j->db->ops->alive(j->db))
         hang_up(j);
     return j->db ? SL_OK
-                 : sl_conf_open_node(&j->db, j->conf.settings, j->conf.names, j->stop.fd_now,
-                                     err);
+                 : sl_conf_open_chores(&j->db, j->conf.settings, j->conf.names, j->stop.fd_now,
+                                       err);
 }
 
 /* Every chore that is due, over one connection. */

@@ -15,11 +15,19 @@ static sl_rc read_int(void *ctx, const sl_val *cols, sl_err *err)
     return SL_OK;
 }
 
-/* *rows: after so many more the next one is worth its while. */
+/* The first one asks, too: `sign` is -1 then. */
+static sl_rc ask_next(sl_db *db, int64_t sign, int64_t *rows, sl_err *err)
+{
+    sl_val in = sl_int(sign);
+    return sl_db_run1(db, "vacuum/next", &in, read_int, rows, NULL, err);
+}
+
+/* *rows: after so many more the next one is worth its while. Of a table that is full when the node starts, the first one,
+ * too: it would go through all indexes for the few rows that have gone. */
 static sl_rc run(void *ctx, sl_db *db, const sl_settings *s, sl_stop *stop, int64_t *rows,
                  sl_err *err)
 {
-    (void)ctx;
+    sl_vacuum *v = ctx;
     (void)s;
     (void)stop;
     int64_t may = 0;
@@ -28,10 +36,16 @@ static sl_rc run(void *ctx, sl_db *db, const sl_settings *s, sl_stop *stop, int6
         *rows = MAY_NOT;
     if (rc != SL_OK || !may)
         return rc;
+    if (!v->asked) {
+        rc = ask_next(db, -1, rows, err);
+        v->asked = rc == SL_OK;
+        if (rc != SL_OK || *rows > STEP)
+            return rc;
+    }
     rc = sl_db_run1(db, "vacuum/gently", NULL, NULL, NULL, NULL, err);
     if (rc == SL_OK)
         rc = sl_db_run1(db, "vacuum/run", NULL, NULL, NULL, NULL, err);
-    return rc == SL_OK ? sl_db_run1(db, "vacuum/next", NULL, read_int, rows, NULL, err) : rc;
+    return rc == SL_OK ? ask_next(db, 1, rows, err) : rc;
 }
 
 static void learn(sl_vacuum *v, int64_t next)

@@ -14,7 +14,7 @@ typedef struct sl_vacuum {
     void *ctx;
     int64_t base; /* as of the last vacuum */
     int64_t step; /* so many more, and it is due again */
-    bool ran;
+    bool ran, asked;
 } sl_vacuum; /* set the first two, the rest zero */
 
 /* v must outlive the janitor, which is the only one to touch it then. */

@@ -408,6 +408,27 @@ static void an_epoch_is_that_of_its_lane(void **state)
     assert_int_equal(testdb_int(&t, "SELECT count(*) FROM sluice_outbox"), 98);
 }
 
+/* A look at a table from its very beginning may take longer than a server allows: who tried it once does not try it
+ * again with each turn, in which nothing would ever be delivered. */
+static void a_look_below_that_failed_is_not_repeated_at_once(void **state)
+{
+    (void)state;
+    sl_lane_uses uses = { 0 };
+    if (!t.pg || testdb_rotated)
+        return; /* there is no server; and where rows stay, nobody looks below */
+    open_worker(&a);
+    testdb_cut(&t);
+    int64_t before_ns = sl_now_ns();
+    assert_int_equal(worker_try_take(&a, MAX), SL_AGAIN);
+    worker_close(&a);
+    sl_lanes_pick(node.lanes, 1, &uses);
+    assert_true(uses.count > 0);
+    for (size_t i = 0; i < uses.count; i++)
+        assert_true(uses.v[i].forget_ns > before_ns);
+    sl_lanes_put(node.lanes, &uses);
+    free(uses.v);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup_stretch, teardown)
 
 static int on_keys(void)
@@ -442,6 +463,7 @@ static int on(const char *name)
         TEST(a_lane_that_was_lost_keeps_its_messages),
         TEST(it_begins_and_ends_where_it_is_told),
         TEST(an_epoch_is_that_of_its_lane),
+        TEST(a_look_below_that_failed_is_not_repeated_at_once),
     };
     dialect = name;
     strategy = sl_claim_named("lanes");

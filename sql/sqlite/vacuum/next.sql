@@ -1,4 +1,4 @@
 -- Nothing is ever worth it.
--- in:  none
+-- in:  sign int8
 -- out: rows int8
-SELECT 0;
+SELECT 0 * ?1;

@@ -122,6 +122,19 @@ static void where_it_is_of_no_use_it_is_never_due(void **state)
     assert_true(times[0] == 0); /* the workers look by themselves */
 }
 
+/* A server that is being restarted says nothing of the table: only an answer ends the looks for good. */
+static void after_a_failure_it_is_due_again(void **state)
+{
+    (void)state;
+    int64_t rows = 0;
+    if (!t.pg || testdb_rotated)
+        return;
+    testdb_cut(&t);
+    assert_int_equal(chore.run(chore.ctx, db, &settings, NULL, &rows, &err), SL_AGAIN);
+    settled = 2000;
+    assert_true(due(rows));
+}
+
 /* ---- What ---- */
 
 static void what_lives_below_is_found(void **state)
@@ -182,6 +195,7 @@ static int run_group(const char *which)
         TEST(it_is_due_after_many_messages),
         TEST(what_takes_long_comes_later),
         TEST(where_it_is_of_no_use_it_is_never_due),
+        TEST(after_a_failure_it_is_due_again),
         TEST(what_lives_below_is_found),
         TEST(what_is_held_or_above_is_not),
         TEST(a_look_at_lanes_that_are_gone_says_nothing),

@@ -90,6 +90,20 @@ static sl_rc sign(void *ctx, sl_db *db, const sl_settings *s, sl_stop *stop, int
     return rc;
 }
 
+static _Atomic bool napped; /* undisturbed */
+
+/* For less time than a worker waits for an answer when it is told to stop. */
+static sl_rc nap(void *ctx, sl_db *db, const sl_settings *s, sl_stop *stop, int64_t *rows,
+                 sl_err *e)
+{
+    (void)ctx;
+    (void)s, (void)stop, (void)rows;
+    runs++;
+    sl_rc rc = db->ops->script(db, "SELECT pg_sleep(1.5)", e);
+    napped = rc == SL_OK;
+    return rc;
+}
+
 static sl_rc dust(void *ctx, sl_db *db, const sl_settings *s, sl_stop *stop, int64_t *rows,
                   sl_err *e)
 {
@@ -183,6 +197,26 @@ static void it_stops_at_once(void **state)
     sl_janitor_end(janitor);
     janitor = NULL;
     assert_int_equal(runs, 2);
+}
+
+/* A vacuum of a large table may take minutes. */
+static void it_stops_in_the_middle_of_a_statement(void **state)
+{
+    (void)state;
+    if (!t.pg)
+        return;
+    sl_janitor_conf conf = { .settings = &settings,
+                             .names = &t.names,
+                             .log = &log_,
+                             .chores = { { "nap", 3600 * SL_SEC, nap } },
+                             .count = 1 };
+    napped = false;
+    assert_int_equal(sl_janitor_start(&janitor, &conf, &err), SL_OK);
+    expect_soon(&runs, 1);
+    sl_janitor_end(janitor);
+    janitor = NULL;
+    assert_false(napped);
+    assert_int_equal(warnings, 0);
 }
 
 static void a_failure_is_told_once_and_tried_again(void **state)
@@ -306,6 +340,7 @@ static int on(const char *name)
         TEST(chores_are_done_at_once_and_again),
         TEST(a_chore_may_say_that_there_is_nothing_to_do),
         TEST(it_stops_at_once),
+        TEST(it_stops_in_the_middle_of_a_statement),
         TEST(a_failure_is_told_once_and_tried_again),
         TEST(a_lost_connection_is_no_end),
         TEST(a_session_is_kept_while_there_is_work),

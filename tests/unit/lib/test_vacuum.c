@@ -143,6 +143,47 @@ static void half_of_what_lives_puts_it_off(void **state)
         assert_int_equal(rows, -1); /* nothing is to be done there */
 }
 
+static int64_t vacuums(void)
+{
+    return testdb_int(&t, "SELECT pg_stat_get_vacuum_count('sluice_outbox'::regclass)");
+}
+
+/* Each goes through all indexes: of a large backlog not for each few rows that have gone, and not for the first ones. */
+static void a_large_backlog_is_left_until_most_of_it_has_gone(void **state)
+{
+    (void)state;
+    if (!t.pg)
+        return;
+    testdb_fill(&t, 60000, 1);
+    testdb_exec(&t, "ANALYZE sluice_outbox");
+    int64_t before = vacuums();
+    assert_in_range(vacuum(), 40000, 41000);
+    assert_int_equal(vacuums(), before);
+    int64_t until_ns = sl_now_ns() + 30 * SL_SEC;
+    while (vacuums() == before && sl_now_ns() < until_ns) /* an autovacuum may be at it */
+        assert_in_range(vacuum(), 40000, 41000);
+    assert_true(vacuums() > before);
+}
+
+/* A node that starts beside many dead rows: they are what the first one is for. */
+static void what_is_dead_at_the_start_goes_at_once(void **state)
+{
+    (void)state;
+    if (!t.pg)
+        return;
+    testdb_fill(&t, 60000, 1);
+    testdb_exec(&t, "ALTER TABLE sluice_outbox SET (autovacuum_enabled = false)");
+    testdb_exec(&t, "ANALYZE sluice_outbox");
+    int64_t before = vacuums();
+    testdb_exec(&t, "DELETE FROM sluice_outbox WHERE id % 3 > 0");
+    int64_t until_ns = sl_now_ns() + 30 * SL_SEC;
+    while (vacuums() == before && sl_now_ns() < until_ns) { /* deletions are reported late */
+        v.asked = false;
+        vacuum();
+    }
+    assert_true(vacuums() > before);
+}
+
 static void a_role_that_does_not_own_the_table_leaves_it(void **state)
 {
     (void)state;
@@ -162,6 +203,8 @@ static int on(const char *name)
         TEST(it_pauses_for_those_who_work),
         TEST(the_outbox_and_what_changes_with_it_are_vacuumed),
         TEST(half_of_what_lives_puts_it_off),
+        TEST(a_large_backlog_is_left_until_most_of_it_has_gone),
+        TEST(what_is_dead_at_the_start_goes_at_once),
         TEST(a_role_that_does_not_own_the_table_leaves_it),
     };
     dialect = name;
