@@ -93,8 +93,9 @@ void sl_judge_index(sl_findings *out, const char *index, const char *state, cons
     if (!strcmp(state, "invalid"))
         sl_advise(out, "REINDEX INDEX CONCURRENTLY it, or DROP INDEX it if it is a left-over");
     else if (!strncmp(index, "unique index on ", 16))
-        sl_advise(out,
-                  "CREATE UNIQUE INDEX CONCURRENTLY: else each batch reads the whole table");
+        sl_advise(
+            out,
+            "CREATE UNIQUE INDEX CONCURRENTLY: else messages are searched in the whole table");
     else
         sl_advise(out, "%s", remedy ? remedy : "make it as in 'sluice init --print'");
 }

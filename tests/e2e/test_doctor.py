@@ -106,17 +106,22 @@ def test_other_names(sluice, server, tmp_path):
         only(doctor(sluice, db, "--table", name, *conf))
 
 
-def test_an_adopted_table_without_an_index_on_its_id(sluice, server):
+@pytest.mark.parametrize("schema", ["", "app."])
+def test_an_adopted_table_without_an_index_on_its_id(sluice, server, schema):
+    """init makes one; who has dropped it is told, also of a table that is not in the search path."""
     url = server.new_database()
-    query(url, "CREATE TABLE box (key uuid PRIMARY KEY DEFAULT gen_random_uuid(), nr bigint GENERATED ALWAYS AS IDENTITY,"
+    query(url, "CREATE SCHEMA app")
+    query(url, f"CREATE TABLE {schema}box (key uuid PRIMARY KEY DEFAULT gen_random_uuid(), nr bigint GENERATED ALWAYS AS IDENTITY,"
                " topic text NOT NULL, entity_key text, payload bytea)")
-    conf = ["--table", "box", "--columns", "id=nr"]
+    conf = ["--table", f"{schema}box", "--columns", "id=nr"]
     sluice.run("init", *conf, db=url)
+    only(doctor(sluice, url, *conf))
+    query(url, f"DROP INDEX {schema}box_ix_id")
     found = doctor(sluice, url, *conf)
     only(found, "indexes")
-    assert one(found, "indexes")["found"] == "unique index on nr of box is missing"
+    assert one(found, "indexes")["found"] == f"unique index on nr of {schema}box is missing"
     assert one(found, "indexes")["do"].startswith("CREATE UNIQUE INDEX")
-    query(url, "CREATE UNIQUE INDEX ON box (nr)")
+    query(url, f"CREATE UNIQUE INDEX ON {schema}box (nr)")
     only(doctor(sluice, url, *conf))
 
 

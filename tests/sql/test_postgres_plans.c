@@ -89,7 +89,8 @@ static void settling_uses_the_key(void)
 {
     looks_up("settle/sent", "'{1,2,3,4,5}', '{1,1,1,1,1}'");
     looks_up("settle/retry", "'{1,2,3}', '{1,1,1}', '{0,0,0}', '{a,b,c}', '{0,0,0}'");
-    looks_up("settle/bury", "'{1,2,3}', '{1,1,1}', '{a,b,c}', '{0,0,0}'");
+    has_plan("settle/bury", "'{1,2,3}', '{1,1,1}', '{a,b,c}', '{0,0,0}'",
+             "Index Cond: (id = u.id)");
     looks_up("settle/release", "'{1,2,3}', '{1,1,1}'");
 }
 

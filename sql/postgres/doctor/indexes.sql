@@ -37,8 +37,9 @@ SELECT 'primary key of ' || t.tbl::text, 'missing'
 UNION ALL
 SELECT 'unique index on ' || a.attname || ' of ' || l.indrelid::regclass::text, 'missing'
   FROM pg_index l
+  JOIN pg_class n ON n.oid = l.indexrelid AND n.relname = trim('sluice_outbox_ix_lane', '"')
   JOIN pg_attribute a ON a.attrelid = l.indrelid AND a.attnum = l.indkey[1]
- WHERE l.indexrelid = to_regclass('sluice_outbox_ix_lane')
+ WHERE l.indrelid = to_regclass('sluice_outbox')
    AND (SELECT c.relkind <> 'p' FROM pg_class c WHERE c.oid = l.indrelid)
    AND EXISTS (SELECT FROM pg_index i WHERE i.indrelid = l.indrelid AND i.indisunique AND i.indpred IS NULL)
    AND NOT EXISTS (SELECT FROM pg_index i

@@ -1,5 +1,4 @@
--- Is there anything to do, but for what others have leased? By lane, since that index knows nothing of
--- held messages; what has gone below the floor is then passed by without a look at the table.
+-- Is there anything to do, but for what others have leased? Lane by lane, as in ordered/peek.
 -- in:  floor int8, turns int8
 -- out: any bool
 WITH leased AS MATERIALIZED (
@@ -8,9 +7,12 @@ WITH leased AS MATERIALIZED (
      CROSS JOIN unnest(c.keys) AS k (claim)
      WHERE c.epoch >= $2 AND c.ends_at > statement_timestamp()
 )
-SELECT EXISTS (SELECT FROM sluice_outbox o
-                WHERE o.lane >= 0 AND o.id >= $1 AND NOT o.held
-                  AND coalesce('k' || o.entity_key, 'i' || o.id) NOT IN (SELECT l.claim FROM leased l))
+SELECT EXISTS (SELECT FROM generate_series(0, (SELECT m.value::bigint - 1 FROM sluice_outbox_meta m
+                                                WHERE m.name = 'lanes')) AS l (lane)
+                WHERE CASE WHEN EXISTS (SELECT FROM sluice_outbox o
+                                         WHERE (o.lane, o.id) >= (l.lane, $1) AND o.lane <= l.lane AND NOT o.held
+                                           AND coalesce('k' || o.entity_key, 'i' || o.id) NOT IN (SELECT c.claim FROM leased c))
+                           THEN true END)
     OR EXISTS (SELECT FROM sluice_outbox_keys k
                 WHERE k.due_at <= statement_timestamp()
                   AND 'k' || k.entity_key NOT IN (SELECT l.claim FROM leased l))

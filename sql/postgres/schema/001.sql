@@ -42,6 +42,19 @@ CREATE TABLE IF NOT EXISTS sluice_outbox (
     autovacuum_vacuum_cost_delay = 0
 );
 
+-- What is delivered is looked up by id, message by message. A table that was there before may have another primary key.
+DO $do$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_index i
+                     JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+                    WHERE i.indrelid = 'sluice_outbox'::regclass AND i.indisunique AND i.indpred IS NULL
+                      AND a.attname = trim('id', '"'))
+       AND (SELECT c.relkind <> 'p' FROM pg_catalog.pg_class c WHERE c.oid = 'sluice_outbox'::regclass) THEN
+        CREATE UNIQUE INDEX sluice_outbox_ix_id ON sluice_outbox (id);
+    END IF;
+END
+$do$;
+
 -- Partial: most messages have none. INSERT ... ON CONFLICT DO NOTHING names no target, so it works. Across the segments of
 -- layout `rotated` (schema/rotated) it cannot be unique, nor need it be: the registrations of version 4 are.
 DO $do$
