@@ -66,10 +66,17 @@ def text(options, facts, settings, measured):
     return "\n".join(lines) + "\n"
 
 
+def unused(folder, base):
+    """A second run of the same does not write over the first."""
+    names = [base, *(f"{base}-{n}" for n in range(2, 100))]
+    return next(n for n in names if not os.path.exists(os.path.join(folder, f"{n}.md")))
+
+
 def save(facts, parts, markdown, data):
     folder = os.path.join(ROOT, "bench", "results")
     os.makedirs(folder, exist_ok=True)
     base = f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}-{facts['commit']}-{'-'.join(parts)}"
+    base = unused(folder, base)
     for ending, content in (("md", markdown), ("json", json.dumps(data, indent=1) + "\n")):
         with open(os.path.join(folder, f"{base}.{ending}"), "w", encoding="utf-8") as f:
             f.write(content)

@@ -1,5 +1,6 @@
 """`sluice bench`, scenario by scenario, on a server of this run's own, and what is demanded of its ratios."""
 import collections
+import contextlib
 import json
 import os
 import statistics
@@ -8,14 +9,15 @@ import tempfile
 
 from .figures import least, markdown, most, say
 from .program import Wrong, environment
-from .tables import PostgresTable
+from .tables import PortLock, PostgresTable
 
 NAME = "scenes"
 WHAT = """`sluice bench SCENARIO --db ...`, which checks what was delivered: nothing lost, nothing twice, each key in its order.
 compared with: the ceiling (drain), the sleeping alone (processors), a run without what the row names. statements, WAL bytes and dead
 rows: for a message (idle: for a second); processor: seconds for a million messages, of the node and of the server. `processors`
-and `hot` have batches of 100."""
+and `hot` have batches of 100. For `*-far` the server is 250 microseconds away, in each direction."""
 
+FAR_US = 250  # of drain-far: as between two machines of one region
 RATES = (1000, 5000, 20000, 40000, 60000)  # of latency-*
 
 # judge: from rows to [(what, value, bound)], where a bound is of figures.least or most.
@@ -47,6 +49,11 @@ def drained_sqlite(rows):
 def eight_of_one(rows):
     gain = rows[-1]["per_second"] / rows[0]["per_second"]
     return [("8 workers: of one", gain, least(6.8, gain))]
+
+
+def far(rows):
+    """The bare loop waits for each of its two trips, a worker for one."""
+    return [(r["name"], r["ratio"], least(1, r["ratio"])) for r in rows[:1]]
 
 
 def largest(rows):
@@ -92,6 +99,8 @@ def scenarios():
            Scenario("snapshot-rotated", "postgres", ("snapshot", *rotated), ratio(0.6)),
            Scenario("hot-rotated", "postgres", ("hot", *rotated), ratio(0.8)),
            Scenario("steady-rotated", "postgres", ("steady", "--wake", "notify", "--batch", "2000", *rotated), steady)]
+    pg += [Scenario("drain-far", "far", ("drain", "--strategy", "lanes"), far),
+           Scenario("drain-rotated-far", "far", ("drain", *rotated), lambda rows: [])]
     return pg + [Scenario("drain-sqlite", "sqlite", ("drain",), drained_sqlite)]
 
 
@@ -104,11 +113,11 @@ def flags(options, s):
     if s.name.startswith("latency-"):
         return given
     if s.args[0] == "drain":
-        given += ["--rounds", str(options.rounds), "--rows", str(options.rows)]
+        given += ["--rounds", str(options.rounds), "--rows", str(options.rows if s.db != "sqlite" else options.rows // 4)]
     if s.args[0] == "nodes":
-        given += ["--rows", str(options.rows)]
-    if s.args[0] in ("blocked", "snapshot"):
         given += ["--rows", str(options.rows // 2)]
+    if s.args[0] in ("blocked", "snapshot"):
+        given += ["--rows", str(options.rows // 4)]
     if s.args[0] == "backlog":
         given += ["--rows", str(options.backlog)]
     if s.args[0] in ("steady", "idle"):
@@ -141,16 +150,37 @@ def run_scenario(options, s, url):
             "bound": {"good": all(b["good"] for _, _, b in found)} if found else None}
 
 
+@contextlib.contextmanager
+def reach(options, table, delay_us):
+    """The URL of the table's database, or of one that is so far away, in each direction."""
+    if not delay_us:
+        yield table.url
+        return
+    lock = PortLock()
+    relay = subprocess.Popen([os.path.join(options.programs, "far"), str(lock.port), str(table.server.port), str(delay_us)],
+                             stdout=subprocess.PIPE, text=True)
+    try:
+        if relay.stdout.readline() != "listening\n":
+            raise Wrong("bench/far does not listen")
+        yield table.url.replace(f":{table.server.port}/", f":{lock.port}/")
+    finally:
+        relay.kill()
+        relay.communicate()
+        lock.release()
+
+
 def run(options, chosen, settings):
     results = []
-    pg = [s for s in chosen if s.db == "postgres"]
+    pg = [s for s in chosen if s.db in ("postgres", "far")]
     if pg:
         table = PostgresTable(options)
         try:
             settings.append(table.settings())
             table.fill(options.rows)  # a new server makes its log files while it is first written to
             table.empty()
-            results += [run_scenario(options, s, table.url) for s in pg]
+            for s in pg:
+                with reach(options, table, FAR_US if s.db == "far" else 0) as url:
+                    results.append(run_scenario(options, s, url))
         finally:
             table.close()
     with tempfile.TemporaryDirectory(prefix="sluice-bench-") as folder:

@@ -4,7 +4,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
-from servers import Postgres  # noqa: E402
+from servers import PortLock, Postgres  # noqa: E402, F401
 
 from .program import command  # noqa: E402
 

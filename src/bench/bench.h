@@ -35,6 +35,9 @@ typedef struct sl_bench_row {
     int reached;             /* was the rate that was asked for? -1: none was */
 } sl_bench_row;
 
+/* Of these the one in the middle is told. */
+enum { SL_BENCH_ROUNDS = 3, SL_BENCH_ROUNDS_MAX = 99 };
+
 /* 0: as the scenario likes it. */
 typedef struct sl_bench_wish {
     int64_t rows, keys, bytes, rate, rounds;

@@ -43,6 +43,19 @@ int64_t sl_bench_slow_batch(const sl_bench *b)
     return sl_settings_given(b->settings, "batch") ? b->settings->batch : SLOW_BATCH;
 }
 
+static int by_rate(const void *a, const void *b)
+{
+    const sl_bench_row *x = a;
+    const sl_bench_row *y = b;
+    return (x->rate > y->rate) - (x->rate < y->rate);
+}
+
+const sl_bench_row *sl_bench_middle(sl_bench_row *rounds, size_t n)
+{
+    qsort(rounds, n, sizeof *rounds, by_rate);
+    return &rounds[n / 2];
+}
+
 sl_bench_row sl_bench_row_of(const char *fmt, ...)
 {
     const double none = SL_BENCH_NONE;

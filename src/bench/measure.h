@@ -30,6 +30,8 @@ bool sl_bench_is_ordered(const char *strategy);
  * last ones would be those of a few workers, while the others have none. */
 int64_t sl_bench_slow_batch(const sl_bench *b);
 sl_bench_row sl_bench_row_of(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Of rounds of the same, one at least: that with the rate in the middle. They are sorted by it. */
+const sl_bench_row *sl_bench_middle(sl_bench_row *rounds, size_t n);
 
 /* Watches so many messages from the next id on, notes what the server has counted, and starts the nodes. */
 SL_CHECK sl_rc sl_team_start(sl_team *t, int64_t watched, sl_err *err);

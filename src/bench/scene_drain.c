@@ -5,8 +5,6 @@
 #include "claim/claim.h"
 #include "core/mem.h"
 
-enum { ROUNDS = 3, ROUNDS_MAX = 99 };
-
 typedef struct way {
     const char *strategy, *hold;
 } way;
@@ -17,12 +15,13 @@ static const way ways[] = {
     { "skip-locked", "lease" },
 };
 
-static int by_ratio(const void *a, const void *b)
-{
-    const sl_bench_row *x = a;
-    const sl_bench_row *y = b;
-    return (x->ratio > y->ratio) - (x->ratio < y->ratio);
-}
+/* 1 to 8 workers, or as many as were asked for. */
+enum { COUNTS = 4 };
+
+typedef struct counts {
+    int64_t workers[COUNTS];
+    size_t n;
+} counts;
 
 /* Who goes first alternates: what the first leaves behind, a warm cache or a full log, hurts both alike. */
 static sl_rc one_round(sl_bench *b, const way *w, int64_t workers, bool ceiling_first,
@@ -43,25 +42,29 @@ static sl_rc one_round(sl_bench *b, const way *w, int64_t workers, bool ceiling_
     return rc;
 }
 
-/* The round in the middle, whole: figures of one run belong together. */
-static sl_rc measure(sl_bench *b, const way *w, int64_t workers, sl_err *err)
+static sl_bench_row row_of(const sl_bench *b, const way *w, int64_t workers)
 {
-    int64_t rounds = b->wish.rounds ? b->wish.rounds : ROUNDS;
-    sl_bench_row rows[ROUNDS_MAX];
+    return sl_bench_row_of("%s%s%s%s, %lld worker%s", w->strategy,
+                           b->box.names.rotated ? ", rotated" : "", w->hold ? " by " : "",
+                           w->hold ? w->hold : "", (long long)workers, workers == 1 ? "" : "s");
+}
+
+/* Of each number of workers the round in the middle, whole: figures of one run belong together. They take turns, so
+ * that a machine which is slower for a minute is so for all: what a second worker brings is asked, too. */
+static sl_rc measure(sl_bench *b, const way *w, const counts *c, sl_err *err)
+{
+    size_t rounds = (size_t)(b->wish.rounds ? b->wish.rounds : SL_BENCH_ROUNDS);
+    sl_bench_row rows[COUNTS][SL_BENCH_ROUNDS_MAX];
     sl_rc rc = SL_OK;
-    for (int64_t i = 0; rc == SL_OK && i < rounds; i++) {
-        rows[i] = sl_bench_row_of("%s%s%s%s, %lld worker%s", w->strategy,
-                                  b->box.names.rotated ? ", rotated" : "",
-                                  w->hold ? " by " : "", w->hold ? w->hold : "",
-                                  (long long)workers, workers == 1 ? "" : "s");
-        b->say(b->ctx, rows[i].name);
-        rc = one_round(b, w, workers, i % 2 == 0, &rows[i], err);
-    }
-    if (rc != SL_OK)
-        return rc;
-    qsort(rows, (size_t)rounds, sizeof *rows, by_ratio);
-    b->row(b->ctx, &rows[rounds / 2]);
-    return SL_OK;
+    for (size_t i = 0; i < rounds; i++)
+        for (size_t k = 0; rc == SL_OK && k < c->n; k++) {
+            rows[k][i] = row_of(b, w, c->workers[k]);
+            b->say(b->ctx, rows[k][i].name);
+            rc = one_round(b, w, c->workers[k], i % 2 == 0, &rows[k][i], err);
+        }
+    for (size_t k = 0; rc == SL_OK && k < c->n; k++)
+        b->row(b->ctx, sl_bench_middle(rows[k], rounds));
+    return rc;
 }
 
 static bool is_wanted(const sl_bench *b, const way *w)
@@ -75,19 +78,22 @@ static bool is_wanted(const sl_bench *b, const way *w)
     return !w->hold || !sl_settings_given(b->settings, "hold") || !strcmp(w->hold, hold);
 }
 
+static counts counts_of(const sl_bench *b)
+{
+    if (sl_settings_given(b->settings, "workers"))
+        return (counts){ { b->settings->workers }, 1 };
+    if (!sl_box_is_postgres(&b->box))
+        return (counts){ { 1 }, 1 }; /* a file has one writer */
+    return (counts){ { 1, 2, 4, 8 }, COUNTS };
+}
+
 static sl_rc run(sl_bench *b, sl_err *err)
 {
-    int64_t most = sl_box_is_postgres(&b->box) ? 8 : 1; /* a file has one writer */
-    bool given = sl_settings_given(b->settings, "workers");
+    counts c = counts_of(b);
     sl_rc rc = SL_OK;
-    for (size_t i = 0; rc == SL_OK && i < sizeof ways / sizeof *ways; i++) {
-        if (!is_wanted(b, &ways[i]))
-            continue;
-        if (given)
-            rc = measure(b, &ways[i], b->settings->workers, err);
-        for (int64_t workers = 1; !given && rc == SL_OK && workers <= most; workers *= 2)
-            rc = measure(b, &ways[i], workers, err);
-    }
+    for (size_t i = 0; rc == SL_OK && i < sizeof ways / sizeof *ways; i++)
+        if (is_wanted(b, &ways[i]))
+            rc = measure(b, &ways[i], &c, err);
     return rc;
 }
 

@@ -34,8 +34,9 @@ static const sl_opt flags[] = {
       "each 70000 messages a second." },
     { "seconds", SL_OPT_TIME, FLAG(seconds_ns), "30s", SL_SEC, 86400 * SL_SEC, SL_OPT_CLI_ONLY,
       "TIME", "Of steady and idle: for how long." },
-    { "rounds", SL_OPT_INT, FLAG(rounds), "3", 1, 99, SL_OPT_CLI_ONLY, "N",
-      "Of drain: the round in the middle is told." },
+    { "rounds", SL_OPT_INT, FLAG(rounds), "3", 1, SL_BENCH_ROUNDS_MAX, SL_OPT_CLI_ONLY, "N",
+      "Of drain, and of the drains that steady takes its rate from: the one in the middle "
+      "counts." },
     { "json", SL_OPT_BOOL, FLAG(json), "false", 0, 0, SL_OPT_CLI_ONLY, NULL,
       "Print one JSON object; its members are documented in sluice(1) and stay." },
     { .name = NULL },

@@ -244,7 +244,7 @@ def test_a_rate_that_is_not_reached_is_marked(sluice):
 
 
 def test_a_report(sluice):
-    done = bench_run(sluice, "--only", "drain-sqlite", "--rows", "500", "--rounds", "1")
+    done = bench_run(sluice, "--only", "drain-sqlite", "--rows", "2000", "--rounds", "1")
     assert "### drain-sqlite (SQLite 3" in done.stdout and "| skip-locked by lease, 1 worker " in done.stdout
     assert "\n`sluice bench drain --batch 500 --rounds 1 --rows 500`\n" in done.stdout
     assert "demanded >= 0.7" in done.stdout
