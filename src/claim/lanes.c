@@ -50,7 +50,7 @@ static void begin_turn(sl_lanes_claim *c, int64_t max)
     (c->posted ? sl_lanes_pick_more : sl_lanes_pick)(c->conf.lanes, (size_t)c->conf.workers,
                                                      &c->uses);
     c->using = true;
-    c->forgot = false;
+    c->forgot = c->looks = false;
     c->mark = false;
     make_room(c);
     if (c->uses.count)
@@ -59,8 +59,11 @@ static void begin_turn(sl_lanes_claim *c, int64_t max)
     sl_lanes_plan_quotas(c, max);
     for (size_t i = 0; i < c->uses.count; i++) {
         sl_lane_use *u = &c->uses.v[i];
-        bool forget = !c->marks.able && now_ns >= u->forget_ns;
+        bool due = !c->marks.able && now_ns >= u->forget_ns;
+        bool forget = u->below || (due && (u->floor.at == 0 || !c->can_look));
+        u->below = false;
         c->forgot |= forget;
+        c->looks |= due && !forget;
         c->lanes[i] = u->lane;
         c->epochs[i] = u->epoch;
         c->floors[i] = forget ? 0 : u->floor.at;
@@ -455,6 +458,13 @@ static sl_rc rehearse_marks(sl_db *db, sl_err *err)
     return rc;
 }
 
+static sl_rc rehearse_below(sl_db *db, sl_err *err)
+{
+    int64_t none;
+    sl_val in[] = { sl_ints(&none, 0), sl_ints(&none, 0) };
+    return sl_db_run1(db, "lanes/below", in, NULL, NULL, NULL, err);
+}
+
 static sl_rc rehearse_stretch(sl_db *db, sl_err *err)
 {
     int64_t none;
@@ -490,6 +500,8 @@ static sl_rc rehearse(sl_db *db, const sl_claim_conf *conf, sl_err *err)
         rc = rehearse_stretch(db, err);
     if (rc == SL_OK && conf->rotated)
         rc = rehearse_marks(db, err);
+    else if (rc == SL_OK && sl_db_has(db, "lanes/below"))
+        rc = rehearse_below(db, err);
     if (rc == SL_OK && conf->keep)
         rc = sl_ordered_rehearse_keep(db, "lanes/keep", conf->consumes, err);
     return rc == SL_OK ? sl_ordered_rehearse(db, conf->consumes, err) : rc;
@@ -501,6 +513,7 @@ static sl_rc lanes_open(sl_claim **out, sl_db *db, const sl_claim_conf *conf, sl
     *c = (sl_lanes_claim){ .base = { &sl_claim_lanes }, .db = db, .conf = *conf };
     c->found.delays = conf->delays;
     c->stretch.able = sl_db_has(db, "lanes/take_stretch");
+    c->can_look = sl_db_has(db, "lanes/below");
     c->marks.able = conf->rotated;
     if (conf->lanes) { /* it outlives connections */
         c->marks.source = sl_lanes_final(conf->lanes);

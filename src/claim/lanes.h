@@ -20,6 +20,8 @@ typedef struct sl_lanes_claim {
     int64_t due_ns; /* when blocked keys are looked for again */
     bool busy;      /* the last turn found messages that are not held */
     bool forgot;    /* some lanes are read from the very beginning in this turn */
+    bool looks;     /* of some it is asked whether anything lives below their floors */
+    bool can_look;  /* there is a statement for that; else they are read */
     int64_t *lanes, *floors, *quotas, *epochs; /* of the uses, as parameters */
     int64_t *firsts;                           /* of each, what was read first */
     int64_t last;                              /* of all, what was read last */

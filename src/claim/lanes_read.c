@@ -48,16 +48,16 @@ void sl_lanes_plan_quotas(sl_lanes_claim *c, int64_t max)
         c->quotas[i] = quota(c, c->uses.v[i].hungry, hungries, max);
 }
 
-/* Reading from the very beginning took so long: when to do it again. */
+/* Reading from the very beginning, or looking there, took so long: when to do it again. */
 static void plan_forgetting(sl_lanes_claim *c, int64_t began_ns)
 {
     int64_t now_ns = sl_now_ns();
     int64_t pause_ns = (now_ns - began_ns) * FLOOR_COST;
-    for (size_t i = 0; c->forgot && i < c->uses.count; i++)
+    for (size_t i = 0; (c->forgot || c->looks) && i < c->uses.count; i++)
         if (began_ns >= c->uses.v[i].forget_ns)
             c->uses.v[i].forget_ns =
                 now_ns + (pause_ns > FLOOR_EVERY_NS ? pause_ns : FLOOR_EVERY_NS);
-    c->forgot = false;
+    c->forgot = c->looks = false;
 }
 
 /* ---- Rows ---- */
@@ -104,12 +104,29 @@ static int64_t due_pause_ns(const sl_lanes_claim *c)
 
 /* Room for a read: what is asked, and the parameters. */
 typedef struct reading {
-    sl_call calls[6];
+    sl_call calls[SL_FINAL_CALLS + 5];
     size_t count, take; /* which of them takes */
     int64_t upto;       /* a stretch ends before that */
     bool capped;        /* since what is behind it is not final yet */
-    sl_val due_in[3], delayed_in[2], take_in[5];
+    sl_val below_in[2], due_in[3], delayed_in[2], take_in[5];
 } reading;
+
+static sl_rc below_row(void *ctx, const sl_val *cols, sl_err *err)
+{
+    (void)err;
+    sl_lanes_claim *c = ctx;
+    c->uses.v[sl_lanes_place(c, cols[0].i)].below = true;
+    return SL_OK;
+}
+
+static void ask_below(sl_lanes_claim *c, reading *r)
+{
+    r->below_in[0] = sl_ints(c->lanes, c->uses.count);
+    r->below_in[1] = sl_ints(c->floors, c->uses.count);
+    r->calls[r->count++] = (sl_call){
+        .stmt = sl_db_stmt(c->db, "lanes/below"), .in = r->below_in, .row = below_row, .ctx = c
+    };
+}
 
 /* Blocked keys that are due get at most a quarter of the batch, unless there was nothing else. */
 static void ask_due(sl_lanes_claim *c, reading *r, int64_t max)
@@ -261,6 +278,8 @@ static sl_rc read_once(sl_lanes_claim *c, sl_batch *b, int64_t max, bool togethe
     int64_t ripe = sl_tickets_ripe(sl_lanes_tickets(c->conf.lanes));
     begin_read(c, b, max);
     ask_first(c, &r);
+    if (c->looks)
+        ask_below(c, &r);
     bool due = now_ns >= c->due_ns;
     if (due)
         ask_due(c, &r, max);

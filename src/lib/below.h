@@ -2,9 +2,9 @@
 /*
  * The chore that looks below the floors of a node's lanes, so that its workers need not: a row whose id was not drawn by
  * its own insert may appear there at any time. Who looks passes by all that was delivered since the last look and was not
- * cleaned up yet: at 60,000 messages a second 30 ms of each, in which a worker would deliver nothing. Where it finds
- * something, the workers read that lane from the very beginning; while it has not looked for a while, and where little is
- * delivered, they do so by themselves. PostgreSQL only: elsewhere nothing is left of what was delivered.
+ * cleaned up yet, and meanwhile a worker would deliver nothing. Where it finds something, the workers read that lane from
+ * the very beginning; while it has not looked for a while, and where little is delivered, they look by themselves.
+ * PostgreSQL only: elsewhere nothing is left of what was delivered.
  */
 #ifndef SL_LIB_BELOW_H
 #define SL_LIB_BELOW_H

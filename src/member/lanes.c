@@ -248,9 +248,8 @@ static void use(sl_lanes *l, size_t at, sl_lane_uses *out)
 {
     lane *v = &l->v[at];
     v->used = true;
-    if (v->below)
-        v->use.forget_ns = 0;
-    else if (v->use.forget_ns < v->until_ns)
+    v->use.below |= v->below;
+    if (v->use.forget_ns < v->until_ns)
         v->use.forget_ns = v->until_ns;
     v->below = false;
     out->v[out->count++] = v->use;

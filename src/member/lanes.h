@@ -78,7 +78,8 @@ typedef struct sl_lane_use {
     int64_t lane;
     int64_t epoch;
     sl_floor floor;
-    int64_t forget_ns; /* when to read from the very beginning */
+    int64_t forget_ns; /* when to look below the floor */
+    bool below;        /* something lives there: the next turn reads from the very beginning */
     bool hungry;       /* had more than was taken */
 } sl_lane_use;
 

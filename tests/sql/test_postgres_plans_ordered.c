@@ -179,14 +179,6 @@ static void prepare_peek(void)
     assert_int_equal(w.claim->ops->peek(w.claim, &any, &w.err), SL_OK);
 }
 
-/* The janitor's, on a session of its own. */
-static void prepare_below(void)
-{
-    int64_t none;
-    sl_val no[] = { sl_ints(&none, 0), sl_ints(&none, 0) };
-    assert_int_equal(sl_db_run1(w.db, "lanes/below", no, NULL, NULL, NULL, &w.err), SL_OK);
-}
-
 static void lanes_by_lane_and_floor(void **state)
 {
     begin("lanes", state);
@@ -203,9 +195,11 @@ static void lanes_by_lane_and_floor(void **state)
     looks_up("lanes/due", "'{1,2,3}', 16, 32", BY_HELD);
     looks_up("lanes/due", "'{1,2,3}', 16, 32", "Index Cond: (available_at <= ");
     looks_up("lanes/delayed", "'{1,2,3}', 512", BY_DELAY);
-    prepare_below();
+    looks_up("lanes/below", "'{1,2,3}', '{8000,8000,8000}'",
+             "Index Cond: ((id >= 0) AND (id < $");
     looks_up("lanes/below", "'{1,2,3}', '{8000,8000,8000}'", BY_LANE);
     prepare_peek();
+    looks_up("ordered/peek", "0", "Index Cond: (id >= $1)");
     looks_up("ordered/peek", "0", BY_LANE);
 }
 
@@ -248,6 +242,7 @@ static void keys_by_id_and_name(void **state)
     looks_up("guard/fence", "'{k1,k2}', 1000", "Index Cond: (epoch = $2)");
     prepare_peek();
     looks_up("guard/peek", "0, 1000", "Index Cond: (epoch >= $2)");
+    looks_up("guard/peek", "0, 1000", "Index Cond: (id >= $1)");
     looks_up("guard/peek", "0, 1000", BY_LANE);
 }
 

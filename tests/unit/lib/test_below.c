@@ -59,14 +59,16 @@ static int64_t look(void)
     return rows;
 }
 
-/* When each lane is to be read from the very beginning, as a worker finds it. */
-static void forget_times(int64_t *times)
+/* When it is to be looked below each floor, as a worker finds it; 0: something is there. */
+static void look_times(int64_t *times)
 {
     sl_lane_uses uses = { 0 };
     sl_lanes_pick(b.lanes, 1, &uses);
     assert_int_equal(uses.count, LANES);
     for (size_t i = 0; i < uses.count; i++)
-        times[uses.v[i].lane] = uses.v[i].forget_ns;
+        times[uses.v[i].lane] = uses.v[i].below ? 0 : uses.v[i].forget_ns;
+    for (size_t i = 0; i < uses.count; i++)
+        uses.v[i].below = false; /* it was read */
     sl_lanes_put(b.lanes, &uses);
     free(uses.v);
 }
@@ -118,7 +120,7 @@ static void where_it_is_of_no_use_it_is_never_due(void **state)
     int64_t times[LANES];
     settled = INT64_MAX;
     assert_false(due(rows));
-    forget_times(times);
+    look_times(times);
     assert_true(times[0] == 0); /* the workers look by themselves */
 }
 
@@ -146,10 +148,10 @@ static void what_lives_below_is_found(void **state)
     int64_t lane = insert(5, false);
     int64_t before_ns = sl_now_ns();
     assert_int_equal(look(), 1);
-    forget_times(times);
+    look_times(times);
     for (int i = 0; i < LANES; i++)
         assert_true(i == lane ? times[i] == 0 : times[i] > before_ns + SL_SEC);
-    forget_times(times); /* told once: that worker has read it */
+    look_times(times); /* told once */
     assert_true(times[lane] > before_ns + SL_SEC);
 }
 
@@ -162,7 +164,7 @@ static void what_is_held_or_above_is_not(void **state)
     insert(5, true);
     int64_t lane = insert(FLOOR, false);
     assert_int_equal(look(), 0);
-    forget_times(times);
+    look_times(times);
     assert_true(times[lane] > sl_now_ns());
 }
 
@@ -180,7 +182,7 @@ static void a_look_at_lanes_that_are_gone_says_nothing(void **state)
     sl_lanes_looked(b.lanes, &floors, INT64_MAX);
     sl_lanes_pick(b.lanes, 1, &uses);
     assert_int_equal(uses.count, 1);
-    assert_true(uses.v[0].forget_ns == 0);
+    assert_true(uses.v[0].forget_ns == 0 && !uses.v[0].below);
     sl_lanes_put(b.lanes, &uses);
     sl_lanes_floors(b.lanes, &floors);
     assert_true(floors.count == 1 && floors.lanes[0] == 1 && floors.floors[0] == 7);
