@@ -28,9 +28,9 @@ def delivered(out, n):
 
 
 def armed(url, nodes=1):
-    """Do that many sessions sleep? Only PostgreSQL knows."""
+    """Have that many sessions, of strategy lanes, had their last look (ordered/peek) before they sleep? Only PostgreSQL knows."""
     return query(url, "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'sluice%' AND state = 'idle'"
-                      " AND query LIKE 'SELECT EXISTS%'")[0][0] >= nodes
+                      r" AND query ~ '^WITH few AS MATERIALIZED \(\s+SELECT o\.held'")[0][0] >= nodes
 
 
 @pytest.mark.threads
