@@ -9,7 +9,9 @@
  * remaining lanes, which is when someone is below floor and the free lanes do not suffice for it;
  * and only as many are asked as are needed. Giving back and taking do not change the shares: who
  * reached ceil was given it first, and stays first. Hence two rounds settle everything, one to
- * give back and one to take, and after that shares are what is owned.
+ * give back and one to take, and after that shares are what is owned. But a node that has not
+ * heard of another yet may take more than its share, and so change everybody's: so nobody stops
+ * looking before all own what they should.
  *
  * Free lanes are dealt out like cards, in the order of the sessions: nodes that see the same
  * ownership never wish the same free lane. Starting the search at a hash of the session, which was
@@ -146,6 +148,19 @@ static void wish_claim(const sl_placing *p, bool *wish)
     free(loads);
 }
 
+static bool all_have_their_shares(const sl_placing *p)
+{
+    if (p->count == 0)
+        return false;
+    load *loads = count_loads(p);
+    share_out(loads, p->count, p->lanes);
+    bool all = true;
+    for (size_t i = 0; i < p->count; i++)
+        all &= loads[i].owned == loads[i].share;
+    free(loads);
+    return all;
+}
+
 /* ---- static and birth-order ---- */
 
 static void wish_static(const sl_placing *p, bool *wish)
@@ -200,6 +215,11 @@ void sl_assign_wish(const sl_placing *p, bool *wish)
         wish_birth_order(p, me, wish);
         break;
     }
+}
+
+bool sl_assign_settled(const sl_placing *p)
+{
+    return p->how != SL_ASSIGN_CLAIM || all_have_their_shares(p);
 }
 
 /* ---- Lanes as text ---- */

@@ -52,6 +52,10 @@ typedef struct sl_placing {
 /* wish[lane]: should this node own it? */
 void sl_assign_wish(const sl_placing *p, bool *wish);
 
+/* Is nothing left to do for anyone, if this node owns what it wishes? With `claim` all nodes must have their shares: until
+ * then the others' may change, and with them its own. */
+bool sl_assign_settled(const sl_placing *p);
+
 /* Reads "0-15,32": marks these lanes and leaves the others as they are. SL_REFUSED names the piece
  * that is no lane, out of range or a reversed range; then nothing is marked. */
 SL_CHECK sl_rc sl_assign_parse_lanes(const char *text, bool *fixed, size_t lanes, sl_err *err);

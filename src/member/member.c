@@ -39,9 +39,10 @@ struct sl_member {
     unsigned failures;      /* in a row */
     unsigned tries;         /* of placing, since something changed */
     bool alarmed;           /* one that does not beat has been told of */
-    bool moved;  /* who lives has changed, and not all that follows from it is done */
-    bool rest;   /* what is wished is owned, and nothing else */
-    size_t room; /* lanes that the arrays below have room for */
+    bool moved;   /* who lives has changed, and not all that follows from it is done */
+    bool settled; /* the others have what they should, too, when they were listed last */
+    bool rest;    /* so it is, and what is wished is owned, and nothing else */
+    size_t room;  /* lanes that the arrays below have room for */
     int64_t *owners, *list;
     bool *wish, *fixed;
 };
@@ -103,6 +104,7 @@ static void make_wish(sl_member *m)
         memset(m->wish, 0, m->room * sizeof *m->wish);
     else
         sl_assign_wish(&p, m->wish);
+    m->settled = sl_assign_settled(&p);
     free(peers);
 }
 
@@ -153,17 +155,10 @@ static sl_rc disown(sl_member *m, sl_err *err)
 
 static bool at_rest(const sl_member *m)
 {
-    size_t owned = sl_lanes_owned_count(m->lanes);
-    bool free_lanes = false;
-    for (size_t i = 0; i < m->room; i++) {
-        bool mine = sl_lanes_owned(m->lanes, i);
-        free_lanes |= !mine && m->owners[i] == 0;
-        if (mine != m->wish[i] && !(m->wish[i] && m->conf.assign == SL_ASSIGN_CLAIM))
+    for (size_t i = 0; i < m->room; i++)
+        if (sl_lanes_owned(m->lanes, i) != m->wish[i])
             return false;
-    }
-    if (m->conf.assign != SL_ASSIGN_CLAIM)
-        return true;
-    return !free_lanes && m->peers.count && owned >= m->room / m->peers.count;
+    return m->settled;
 }
 
 static sl_rc place(sl_member *m, sl_err *err)

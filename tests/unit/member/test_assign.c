@@ -205,6 +205,27 @@ static void with_more_nodes_than_lanes_some_have_none(void **state)
     assert_claims((int64_t[]){ 2 }, 2, 2, "x");
 }
 
+static bool settled(sl_assign how, const int64_t *owners, size_t nodes)
+{
+    const sl_peer peers[] = { { "c", 3, 1 }, { "a", 1, 3 }, { "b", 2, 2 } };
+    return sl_assign_settled(&(sl_placing){ how, peers, nodes, 1, 7, owners, NULL });
+}
+
+static void it_is_settled_when_all_have_their_shares(void **state)
+{
+    (void)state;
+    const int64_t fair[7] = { 1, 2, 1, 2, 3, 2, 3 };
+    const int64_t third_starves[7] = { 1, 2, 1, 2, 1, 2, 3 };
+    const int64_t one_free[7] = { 1, 2, 1, 2, 3, 0, 3 };
+    const int64_t one_is_dead[7] = { 1, 2, 1, 2, 3, 9, 3 };
+    assert_true(settled(SL_ASSIGN_CLAIM, fair, 3));
+    assert_false(settled(SL_ASSIGN_CLAIM, third_starves, 3));
+    assert_false(settled(SL_ASSIGN_CLAIM, one_free, 3));
+    assert_false(settled(SL_ASSIGN_CLAIM, one_is_dead, 3));
+    assert_false(settled(SL_ASSIGN_CLAIM, fair, 0)); /* this node itself is not listed yet */
+    assert_true(settled(SL_ASSIGN_RING, third_starves, 3)); /* nobody's wish depends on it */
+}
+
 /* ---- claim: any start settles ---- */
 
 /*
@@ -526,6 +547,7 @@ int main(void)
         cmocka_unit_test(static_is_what_is_configured),
         cmocka_unit_test(free_lanes_are_dealt_out),
         cmocka_unit_test(what_exceeds_the_share_is_given_back_from_the_end),
+        cmocka_unit_test(it_is_settled_when_all_have_their_shares),
         cmocka_unit_test(with_more_nodes_than_lanes_some_have_none),
         cmocka_unit_test(from_any_start_shares_become_fair_and_stay),
         cmocka_unit_test(joins_and_leaves_in_the_middle_settle_too),

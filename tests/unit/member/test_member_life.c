@@ -159,6 +159,36 @@ static void each_way_to_share_comes_to_rest(void **state)
     assert_int_equal(failures, 0);
 }
 
+/* With `claim`: a node gives back what another should have, which has not heard of a third one yet, and takes too much. */
+static void whose_share_changes_afterwards_gives_back(void **state)
+{
+    (void)state;
+    sl_member_conf conf = conf_of("a");
+    conf.assign = SL_ASSIGN_CLAIM;
+    must_join(&a, &conf);
+    WAIT_FOR(owned(a) == LANES);
+    testdb_exec(
+        &t,
+        testdb_or(
+            &t,
+            "INSERT INTO sluice_outbox_nodes (session, node, strategy, assign, workers, born, "
+            "lives_until) SELECT i, 'n' || i, 'lanes', 'claim', 1, 0, clock_timestamp() + "
+            "interval "
+            "'1 h' FROM generate_series(1, 2) i",
+            "INSERT INTO sluice_outbox_nodes (session, node, strategy, assign, workers, born, "
+            "lives_until) SELECT column1, 'n' || column1, 'lanes', 'claim', 1, 0, "
+            "strftime('%Y-%m-%d %H:%M:%f', 'now', '+1 hour') FROM (VALUES (1), (2))"));
+    WAIT_FOR(testdb_int(&t, "SELECT count(*) FROM sluice_outbox_lanes WHERE owner IS NULL") ==
+             42);
+    testdb_exec(&t, "UPDATE sluice_outbox_lanes SET owner = 1 WHERE lane IN (SELECT lane FROM "
+                    "sluice_outbox_lanes "
+                    "WHERE owner IS NULL ORDER BY lane LIMIT 22)");
+    testdb_exec(&t, "UPDATE sluice_outbox_lanes SET owner = 2 WHERE owner IS NULL");
+    WAIT_FOR(owned(a) == 21);
+    WAIT_FOR(testdb_int(&t, "SELECT count(*) FROM sluice_outbox_lanes WHERE owner IS NULL") ==
+             1);
+}
+
 static void another_strategy_is_refused(void **state)
 {
     (void)state;
@@ -226,6 +256,15 @@ static int64_t live_nodes(void)
     return testdb_int(&t, "SELECT count(*) FROM sluice_outbox_nodes");
 }
 
+/* Joins, and waits for a beat of the keeper, which has a session of its own by then. */
+static void must_live(sl_member **m, const sl_member_conf *conf)
+{
+    must_join(m, conf);
+    int64_t trusted_ns = sl_lanes_trusted_ns(sl_member_lanes(*m));
+    WAIT_FOR(sl_lanes_trusted_ns(sl_member_lanes(*m)) > trusted_ns);
+    WAIT_FOR(owned(*m) == LANES);
+}
+
 /* The database went and came back since the last beat: nobody has noticed yet. */
 static void who_leaves_over_a_lost_connection_leaves_at_once(void **state)
 {
@@ -233,8 +272,7 @@ static void who_leaves_over_a_lost_connection_leaves_at_once(void **state)
     if (!t.pg)
         return;
     sl_member_conf conf = conf_of("a");
-    must_join(&a, &conf);
-    WAIT_FOR(owned(a) == LANES);
+    must_live(&a, &conf);
     testdb_cut(&t);
     sl_member_leave(a);
     a = NULL;
@@ -248,8 +286,7 @@ static void who_leaves_while_it_connects_anew_leaves_at_once(void **state)
     if (!t.pg)
         return;
     sl_member_conf conf = conf_of("a");
-    must_join(&a, &conf);
-    WAIT_FOR(owned(a) == LANES);
+    must_live(&a, &conf);
     away = 1 << 20;
     testdb_cut(&t);
     WAIT_FOR(away < (1 << 20) - 4);
@@ -286,6 +323,7 @@ static int on(const char *name)
         TEST(the_lanes_of_the_dead_are_taken_over),
         TEST(a_change_is_not_lost_with_the_connection),
         TEST(each_way_to_share_comes_to_rest),
+        TEST(whose_share_changes_afterwards_gives_back),
         TEST(another_strategy_is_refused),
         TEST(a_node_may_own_nothing),
         TEST(at_the_start_it_is_waited_for_if_told_so),
