@@ -125,6 +125,22 @@ def test_an_adopted_table_without_an_index_on_its_id(sluice, server, schema):
     only(doctor(sluice, url, *conf))
 
 
+@pytest.mark.parametrize("id_is", ["another column", "the primary key"])
+def test_an_id_of_another_name_has_one_unique_index(sluice, server, id_is):
+    """Whatever the column is that is called id there."""
+    url = server.new_database()
+    key = "PRIMARY KEY" if id_is == "the primary key" else ""
+    other = "other uuid" if key else "id uuid PRIMARY KEY DEFAULT gen_random_uuid()"
+    query(url, f"CREATE TABLE box ({other}, nr bigint GENERATED ALWAYS AS IDENTITY {key}, topic text NOT NULL, entity_key text,"
+               " payload bytea)")
+    conf = ["--table", "box", "--columns", "id=nr"]
+    for _ in range(2):
+        sluice.run("init", *conf, db=url)
+    assert query(url, "SELECT count(*) FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]"
+                      " WHERE i.indrelid = 'box'::regclass AND i.indisunique AND i.indpred IS NULL AND a.attname = 'nr'") == [(1,)]
+    only(doctor(sluice, url, *conf))
+
+
 def test_the_table_lines_up(sluice, box):
     query(box, "DROP INDEX outbox_ix_lane")
     lines = sluice.run("doctor", db=box, check=1).stdout.splitlines()
