@@ -9,10 +9,17 @@
 #define FLOOR_EVERY_NS (SL_SEC)
 /* Looking from the very beginning may take this part of the time. */
 enum { FLOOR_COST = 10 };
+/* After one that failed, for whatever reason, it is tried again by then. */
+#define FLOOR_FAILED_NS (10 * SL_SEC)
 /* A due key is served so many messages at a time, and so many keys in a turn. */
 enum { DUE_KEYS = 16, DUE_PER_KEY = 32 };
 
 /* ---- A turn's lanes ---- */
+
+static int64_t between(int64_t low, int64_t n, int64_t high)
+{
+    return n < low ? low : n > high ? high : n;
+}
 
 /* Lanes that had more than was taken share most of the batch. */
 static int64_t quota(const sl_lanes_claim *c, bool hungry, size_t hungries, int64_t max)
@@ -49,14 +56,14 @@ void sl_lanes_plan_quotas(sl_lanes_claim *c, int64_t max)
 }
 
 /* Reading from the very beginning, or looking there, took so long: when to do it again. */
-static void plan_forgetting(sl_lanes_claim *c, int64_t began_ns)
+static void plan_forgetting(sl_lanes_claim *c, int64_t began_ns, bool failed)
 {
     int64_t now_ns = sl_now_ns();
-    int64_t pause_ns = (now_ns - began_ns) * FLOOR_COST;
+    int64_t pause_ns = between(FLOOR_EVERY_NS, (now_ns - began_ns) * FLOOR_COST,
+                               failed ? FLOOR_FAILED_NS : INT64_MAX);
     for (size_t i = 0; (c->forgot || c->looks) && i < c->uses.count; i++)
         if (began_ns >= c->uses.v[i].forget_ns)
-            c->uses.v[i].forget_ns =
-                now_ns + (pause_ns > FLOOR_EVERY_NS ? pause_ns : FLOOR_EVERY_NS);
+            c->uses.v[i].forget_ns = now_ns + pause_ns;
     c->forgot = c->looks = false;
 }
 
@@ -80,11 +87,6 @@ static sl_rc stretch_row(void *ctx, const sl_val *cols, sl_err *err)
     c->large |= cols[SL_COL_WAIT].i == SL_WAIT_LARGE;
     c->found.over |= c->large;
     return take_row(c, cols, err);
-}
-
-static int64_t between(int64_t low, int64_t n, int64_t high)
-{
-    return n < low ? low : n > high ? high : n;
 }
 
 /* Of a lane that gave nothing nothing lives up to what was read last; behind it there may be more. */
@@ -288,8 +290,7 @@ static sl_rc read_once(sl_lanes_claim *c, sl_batch *b, int64_t max, bool togethe
     sl_rc before = sl_lanes_conclude(c, rc == SL_OK ? err : &(sl_err){ 0 });
     rc = rc == SL_OK ? before : rc;
     answered(c, rc == SL_OK);
-    plan_forgetting(c,
-                    now_ns); /* a failed one, too: it may have been too long for the server */
+    plan_forgetting(c, now_ns, rc != SL_OK); /* it may have been too long for the server */
     if (rc != SL_OK)
         return rc;
     int64_t came = r.calls[r.take].affected;

@@ -353,7 +353,9 @@ static sl_rc beat(sl_member *m, sl_err *err)
         rc = look_around(m, &now, err);
     if (rc == SL_OK)
         m->last = now;
-    if (now.soonest_us < INT64_MAX / 1000 &&
+    else
+        m->next_beat_ns = 0; /* what follows from it is done as soon as it can be */
+    if (rc == SL_OK && now.soonest_us < INT64_MAX / 1000 &&
         sl_now_ns() + now.soonest_us * 1000 < m->next_beat_ns)
         m->next_beat_ns =
             sl_now_ns() + (now.soonest_us > 0 ? now.soonest_us * 1000 : 0) + 10 * SL_MS;
@@ -446,13 +448,14 @@ static sl_rc say_goodbye(sl_member *m, sl_err *err)
     return rc == SL_OK ? sl_nodes_leave(m->db, m->me.session, err) : rc;
 }
 
-/* Since the last beat the database may have gone and come back, and nobody would know: it is tried once more. Without
+/* Since the last beat the database may have gone and come back, and nobody would know: then it is tried once more. Without
  * that others wait for the end of a lease for lanes that nobody uses. */
 static void leave(sl_member *m)
 {
     sl_err ignored;
+    bool old = m->db != NULL;
     record_leaving(m);
-    if (!m->joined || say_goodbye(m, &ignored) != SL_AGAIN)
+    if (!m->joined || say_goodbye(m, &ignored) != SL_AGAIN || !old)
         return;
     sl_db_close(m->db);
     m->db = NULL;

@@ -42,8 +42,13 @@ static sl_rc add_node(void *ctx, const sl_val *cols, sl_err *err)
 
 sl_rc sl_nodes_list(sl_db *db, sl_node_list *out, sl_err *err)
 {
-    sl_node_list_fini(out);
-    return sl_db_run1(db, "nodes/list", NULL, add_node, out, NULL, err);
+    sl_node_list now = { 0 };
+    sl_rc rc = sl_db_run1(db, "nodes/list", NULL, add_node, &now, NULL, err);
+    sl_node_list *old = rc == SL_OK ? out : &now;
+    sl_node_list_fini(old);
+    if (rc == SL_OK)
+        *out = now;
+    return rc;
 }
 
 static sl_rc other_strategy(const sl_node_row *me, const sl_node_list *all, sl_err *err)

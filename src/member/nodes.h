@@ -25,6 +25,7 @@ typedef struct sl_node_list {
 } sl_node_list;
 
 void sl_node_list_fini(sl_node_list *l);
+/* One that fails leaves the list as it was. */
 SL_CHECK sl_rc sl_nodes_list(sl_db *db, sl_node_list *out, sl_err *err);
 
 /* Registers, after pruning those whose time is over (so many; or NULL). SL_OPERATOR: nodes with another strategy live. */
