@@ -58,7 +58,8 @@ static inline size_t sl_lanes_place(const sl_lanes_claim *c, int64_t lane)
 void sl_lanes_plan_places(sl_lanes_claim *c);
 /* How many messages each lane may give. */
 void sl_lanes_plan_quotas(sl_lanes_claim *c, int64_t max);
-/* To be called after each run: finds out what became of a settle that was on the way, and finishes it. */
+/* After a run that may have brought it (another one brings it to the next of these): finds out what became of a settle that
+ * was on the way, and finishes it. */
 SL_CHECK sl_rc sl_lanes_conclude(sl_lanes_claim *c, sl_err *err);
 /* What the lanes of this turn have, in one round trip or two. What waits is in c->found, and not in the batch. */
 SL_CHECK sl_rc sl_lanes_read(sl_lanes_claim *c, sl_batch *b, int64_t max, sl_err *err);

@@ -55,14 +55,15 @@ void sl_lanes_plan_quotas(sl_lanes_claim *c, int64_t max)
         c->quotas[i] = quota(c, c->uses.v[i].hungry, hungries, max);
 }
 
-/* Reading from the very beginning, or looking there, took so long: when to do it again. */
+/* Reading from the very beginning, or looking there, took so long: when to do it again. What was known to live there and
+ * was not read, since that failed, has to be found once more, whoever looked. */
 static void plan_forgetting(sl_lanes_claim *c, int64_t began_ns, bool failed)
 {
     int64_t now_ns = sl_now_ns();
     int64_t pause_ns = between(FLOOR_EVERY_NS, (now_ns - began_ns) * FLOOR_COST,
                                failed ? FLOOR_FAILED_NS : INT64_MAX);
     for (size_t i = 0; (c->forgot || c->looks) && i < c->uses.count; i++)
-        if (began_ns >= c->uses.v[i].forget_ns)
+        if (began_ns >= c->uses.v[i].forget_ns || (failed && c->floors[i] == 0))
             c->uses.v[i].forget_ns = now_ns + pause_ns;
     c->forgot = c->looks = false;
 }
@@ -239,7 +240,7 @@ static void ask_first(sl_lanes_claim *c, reading *r)
         r->count += sl_tickets_ask(tickets, c->db, &c->writers, r->calls);
 }
 
-static void answered(sl_lanes_claim *c, bool ok)
+static void writers_answered(sl_lanes_claim *c, bool ok)
 {
     if (c->marks.able)
         sl_marks_answered(&c->marks, ok);
@@ -289,7 +290,7 @@ static sl_rc read_once(sl_lanes_claim *c, sl_batch *b, int64_t max, bool togethe
     sl_rc rc = c->db->ops->run(c->db, r.calls, r.count, err);
     sl_rc before = sl_lanes_conclude(c, rc == SL_OK ? err : &(sl_err){ 0 });
     rc = rc == SL_OK ? before : rc;
-    answered(c, rc == SL_OK);
+    writers_answered(c, rc == SL_OK);
     plan_forgetting(c, now_ns, rc != SL_OK); /* it may have been too long for the server */
     if (rc != SL_OK)
         return rc;

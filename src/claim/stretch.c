@@ -3,6 +3,7 @@
 
 #include "core/clock.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* With fewer than a quarter of the lanes, reading lane by lane is as fast. */
@@ -13,6 +14,8 @@ enum { SPAN = 16 };
 enum { LAG = 64 };
 /* Deleting a range looks at each that lives in it: about as much as to look up one in four. */
 enum { SPARSE = 4 };
+/* A batch that stands together is far from that; one that does not was never to be asked for as a range. */
+#define MAP_MAX (INT64_C(1) << 24)
 /* A try that fails costs a millisecond or two: a few hundredths of the time. */
 #define PAUSE_NS (100 * SL_MS)
 /* Large messages seldom come alone, and such a batch is read twice. */
@@ -59,6 +62,7 @@ void sl_stretch_map(sl_val in[2], sl_arena *arena, const int64_t *ids, size_t co
         first = ids[i] < first ? ids[i] : first;
         last = ids[i] > last ? ids[i] : last;
     }
+    assert(last - first < MAP_MAX);
     size_t n = (size_t)(last - first + 1);
     char *map = sl_arena_alloc(arena, n + 1);
     memset(map, 0, n);

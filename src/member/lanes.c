@@ -251,6 +251,7 @@ static void use(sl_lanes *l, size_t at, sl_lane_uses *out)
     v->use.below |= v->below;
     if (v->use.forget_ns < v->until_ns)
         v->use.forget_ns = v->until_ns;
+    v->until_ns = 0; /* who reads it may have reason to look sooner */
     v->below = false;
     out->v[out->count++] = v->use;
 }

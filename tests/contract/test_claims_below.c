@@ -99,6 +99,31 @@ static void also_by_a_busy_worker(void **state)
     }
 }
 
+/* Found by whoever looks for all lanes, who does not look again soon; and then the session ends before it is read. */
+static void what_was_found_and_not_read_is_found_again(void **state)
+{
+    (void)state;
+    sl_lane_floors f = { 0 };
+    if (!t.pg)
+        return; /* there is no session to cut, and nobody looks for others */
+    open_worker(&a);
+    fill(1, 200);
+    raise_floors(100);
+    insert_at(95, "late");
+    sl_lanes_floors(node.lanes, &f);
+    memcpy(f.found, f.lanes, f.count * sizeof *f.found);
+    f.founds = f.count;
+    sl_lanes_looked(node.lanes, &f, sl_now_ns() + 3600 * SL_SEC);
+    sl_lane_floors_fini(&f);
+    testdb_cut(&t);
+    assert_int_equal(worker_try_take(&a, ALL), SL_AGAIN);
+    worker_close(&a);
+    open_worker(&a);
+    assert_int_equal(take_some(&a, ALL), 1);
+    expect_taken(&a, "95");
+    assert_int_equal(worker_settle(&a, SL_SENT, SL_NONE), 0);
+}
+
 /* ---- The statement ---- */
 
 static sl_rc note_lane(void *ctx, const sl_val *cols, sl_err *err)
@@ -249,6 +274,7 @@ static int on(const char *name)
     const struct CMUnitTest found[] = {
         TEST(what_appears_below_the_floors_is_found),
         TEST(also_by_a_busy_worker),
+        TEST(what_was_found_and_not_read_is_found_again),
     };
     const struct CMUnitTest statement[] = {
         TEST(it_tells_lanes_of_few),

@@ -198,6 +198,7 @@ static void lanes_by_lane_and_floor(void **state)
     looks_up("lanes/below", "'{1,2,3}', '{8000,8000,8000}'",
              "Index Cond: ((id >= 0) AND (id < $");
     looks_up("lanes/below", "'{1,2,3}', '{8000,8000,8000}'", BY_LANE);
+    looks_up("lanes/below", "'{1,2,3}', '{8000,8000,8000}'", "(hashed SubPlan ");
     prepare_peek();
     looks_up("ordered/peek", "0", "Index Cond: (id >= $1)");
     looks_up("ordered/peek", "0", BY_LANE);

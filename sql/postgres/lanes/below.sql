@@ -2,7 +2,7 @@
 -- own insert may appear there at any time. It is looked in the order of the ids first: what has gone and is not cleaned up
 -- is passed by page after page, at a hundredth of what it costs lane by lane, where the next row is on another page. But so
 -- all that lives there is passed by as well, held or another worker's: where that is much, by the index of the lanes (see
--- lanes/take).
+-- lanes/take). What was found is asked for once and put in a hash table, and not joined: there may be thousands of lanes.
 -- in:  lane int8[], floor int8[]
 -- out: lane int8
 WITH few AS MATERIALIZED (
@@ -17,7 +17,12 @@ WITH few AS MATERIALIZED (
 SELECT u.sluice_lane
   FROM unnest($1, $2) AS u (sluice_lane, sluice_floor)
  WHERE CASE WHEN (SELECT coalesce(sum(w.sluice_rows), 0) FROM few w) < 20000
-            THEN EXISTS (SELECT FROM few w WHERE w.lane = u.sluice_lane AND w.sluice_low < u.sluice_floor)
+            THEN u.sluice_lane IN (SELECT b.sluice_lane
+                                     FROM (SELECT v.sluice_lane, v.sluice_floor, NULL::bigint AS sluice_low
+                                             FROM unnest($1, $2) AS v (sluice_lane, sluice_floor)
+                                           UNION ALL SELECT w.lane, NULL, w.sluice_low FROM few w) b
+                                    GROUP BY b.sluice_lane
+                                   HAVING min(b.sluice_low) < max(b.sluice_floor))
             ELSE EXISTS (SELECT FROM sluice_outbox o
                           WHERE (o.lane, o.id) >= (u.sluice_lane, 0) AND (o.lane, o.id) < (u.sluice_lane, u.sluice_floor)
                             AND NOT o.held) END;
