@@ -37,9 +37,12 @@ static sl_rc run(void *ctx, sl_db *db, const sl_settings *s, sl_stop *stop, int6
     if (rc != SL_OK || !may)
         return rc;
     if (!v->asked) {
-        rc = ask_next(db, -1, rows, err);
+        int64_t first = 0;
+        rc = ask_next(db, -1, &first, err);
         v->asked = rc == SL_OK;
-        if (rc != SL_OK || *rows > STEP)
+        if (rc == SL_OK && first > STEP)
+            *rows = first;
+        if (rc != SL_OK || first > STEP)
             return rc;
     }
     rc = sl_db_run1(db, "vacuum/gently", NULL, NULL, NULL, NULL, err);

@@ -455,7 +455,8 @@ static void leave(sl_member *m)
     sl_err ignored;
     bool old = m->db != NULL;
     record_leaving(m);
-    if (!m->joined || say_goodbye(m, &ignored) != SL_AGAIN || !old)
+    if (!m->joined || say_goodbye(m, &ignored) != SL_AGAIN || !old ||
+        sl_stop_level_of(&m->stop) == SL_STOP_NOW)
         return;
     sl_db_close(m->db);
     m->db = NULL;

@@ -7,6 +7,7 @@ import re
 import struct
 import termios
 
+import psycopg2
 import pytest
 
 from harness import connect, is_postgres, query, wait_until
@@ -121,8 +122,26 @@ def test_an_adopted_table_without_an_index_on_its_id(sluice, server, schema):
     only(found, "indexes")
     assert one(found, "indexes")["found"] == f"unique index on nr of {schema}box is missing"
     assert one(found, "indexes")["do"].startswith("CREATE UNIQUE INDEX")
+    query(url, f"INSERT INTO {schema}box (nr, topic) OVERRIDING SYSTEM VALUE VALUES (7, 't'), (7, 't')")
+    with pytest.raises(psycopg2.errors.UniqueViolation):
+        query(url, f"CREATE UNIQUE INDEX CONCURRENTLY ON {schema}box (nr)")
+    found = [f["found"] for f in doctor(sluice, url, *conf)["indexes"]]
+    assert f"unique index on nr of {schema}box is missing" in found, "what a CONCURRENTLY leaves that failed is none"
+    query(url, f"DELETE FROM {schema}box")
+    query(url, f"DROP INDEX {schema}box_nr_idx")
     query(url, f"CREATE UNIQUE INDEX ON {schema}box (nr)")
     only(doctor(sluice, url, *conf))
+
+
+def test_rows_with_the_same_id_are_not_adopted(sluice, server):
+    url = server.new_database()
+    query(url, "CREATE TABLE box (tenant int, id bigint, topic text NOT NULL, entity_key text, payload bytea, PRIMARY KEY (tenant, id))")
+    query(url, "INSERT INTO box (tenant, id, topic) VALUES (1, 7, 't'), (2, 7, 't')")
+    done = sluice.run("init", "--table", "box", db=url, check=False)
+    assert done.returncode == 1
+    assert "some rows of box have the same id: give each one of its own" in done.stderr
+    query(url, "DELETE FROM box WHERE tenant = 2")
+    sluice.run("init", "--table", "box", db=url)
 
 
 @pytest.mark.parametrize("id_is", ["another column", "the primary key"])

@@ -43,4 +43,5 @@ SELECT 'unique index on ' || a.attname || ' of ' || l.indrelid::regclass::text, 
    AND (SELECT c.relkind <> 'p' FROM pg_class c WHERE c.oid = l.indrelid)
    AND EXISTS (SELECT FROM pg_index i WHERE i.indrelid = l.indrelid AND i.indisunique AND i.indpred IS NULL)
    AND NOT EXISTS (SELECT FROM pg_index i
-                    WHERE i.indrelid = l.indrelid AND i.indisunique AND i.indpred IS NULL AND i.indkey[0] = l.indkey[1]);
+                    WHERE i.indrelid = l.indrelid AND i.indisunique AND i.indpred IS NULL AND i.indisvalid
+                      AND i.indkey[0] = l.indkey[1]);

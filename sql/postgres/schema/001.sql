@@ -43,16 +43,19 @@ CREATE TABLE IF NOT EXISTS sluice_outbox (
 );
 
 -- What is delivered is looked up by id, message by message. A table that was there before may have another primary key, and
--- another name for the id: in $$ $$ it is replaced as elsewhere, in quotes it would not be.
+-- another name for the id: between dollars it is replaced as elsewhere, in quotes it would not be.
 DO $do$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_index i
                      JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
                     WHERE i.indrelid = 'sluice_outbox'::regclass AND i.indisunique AND i.indpred IS NULL
-                      AND a.attname = btrim($$ id $$, ' "'))
+                      AND i.indisvalid AND a.attname = btrim($column$ id $column$, ' "'))
        AND (SELECT c.relkind <> 'p' FROM pg_catalog.pg_class c WHERE c.oid = 'sluice_outbox'::regclass) THEN
         CREATE UNIQUE INDEX sluice_outbox_ix_id ON sluice_outbox (id);
     END IF;
+EXCEPTION WHEN unique_violation THEN
+    RAISE unique_violation USING MESSAGE = 'some rows of ' || 'sluice_outbox'::regclass ||
+        ' have the same id: give each one of its own, or map a column that is unique';
 END
 $do$;
 
