@@ -16,6 +16,8 @@
 /* A restarted database is found again within seconds, and not hammered meanwhile. */
 #define RECONNECT_BASE_NS (100 * SL_MS)
 #define RECONNECT_MAX_NS (3 * SL_SEC)
+/* A sink that takes longer is no quick one: to wait for a settle, too, is nothing to it. */
+#define QUICK_NS (10 * SL_MS)
 #define IDLE_BASE_NS (5 * SL_MS)
 #define DRAIN_MAX_NS (100 * SL_MS)
 /* While a sink is down, a worker looks this often whether that is still so. */
@@ -88,7 +90,8 @@ static sl_rc session_open(session *s, sl_worker *w, int wake_fd, sl_err *err)
                                .worker = w->name,
                                .way_count = crew->routes.count,
                                .batch_max = set->batch,
-                               .send_max_ns = set->lease_ns } };
+                               .send_max_ns = set->lease_ns,
+                               .quick_ns = QUICK_NS } };
     if (crew->places.count && crew->member)
         s->relay.terms = (sl_terms){ s, session_now, session_lives };
     sl_batch_init(&s->relay.batch);

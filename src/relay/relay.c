@@ -8,9 +8,8 @@
 
 #include <assert.h>
 
-/* So many turns in a row, of a sink that is that quick. */
+/* So many turns in a row. */
 enum { POSTS_MAX = 4 };
-#define POST_MAX_NS (10 * SL_MS)
 
 void sl_relay_fini(sl_relay *r)
 {
@@ -268,7 +267,7 @@ static bool may_post(const sl_relay *r, bool careful, int64_t began_ns)
     return r->claim->ops->post && r->posts < POSTS_MAX && !careful && !r->journal &&
            !r->exact && !r->terms.session &&
            sl_batch_count_of(&r->batch, SL_SENT) == r->batch.count &&
-           sl_stop_level_of(r->stop) == SL_GO && sl_now_ns() - began_ns < POST_MAX_NS;
+           sl_stop_level_of(r->stop) == SL_GO && sl_now_ns() - began_ns < r->quick_ns;
 }
 
 static void swap_posted(sl_relay *r)

@@ -62,6 +62,7 @@ typedef struct sl_relay {
     sl_unrouted *unrouted; /* or NULL: what the log has not named yet */
     int64_t batch_max;     /* messages per turn */
     int64_t send_max_ns;   /* a sink that has no answer by then is recalled */
+    int64_t quick_ns;      /* after a turn whose sink took longer its settle is waited for */
     const char *worker;    /* "node/3" */
     int64_t
         wait_ns;  /* after a turn that took nothing since the sink is down: how long to wait */
