@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +24,16 @@ typedef struct piece {
     char bytes[1 << 16];
 } piece;
 
+/* What both directions share; the one that ends last closes it. */
+typedef struct wire {
+    int client, server;
+    atomic_int threads;
+} wire;
+
 typedef struct direction {
+    wire *wire;
     int from, to;
+    pthread_t receiver;
     pthread_mutex_t lock;
     pthread_cond_t came;
     piece *first, **end;
@@ -45,6 +54,15 @@ static int64_t now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+static void let_go(wire *w)
+{
+    if (atomic_fetch_sub(&w->threads, 1) > 1)
+        return;
+    close(w->client);
+    close(w->server);
+    free(w);
+}
+
 /* The last piece is empty: whoever sent has hung up. */
 static void *receive(void *arg)
 {
@@ -63,7 +81,7 @@ static void *receive(void *arg)
         pthread_cond_signal(&d->came);
         pthread_mutex_unlock(&d->lock);
     }
-    return NULL;
+    return NULL; /* the other thread takes what came, and ends the direction */
 }
 
 static piece *next_piece(direction *d)
@@ -82,7 +100,8 @@ static piece *next_piece(direction *d)
 static void pass_on(int to, const piece *p)
 {
     int64_t left_ns = p->due_ns - now_ns();
-    struct timespec t = { .tv_nsec = (long)left_ns };
+    struct timespec t = { .tv_sec = left_ns / 1000000000,
+                          .tv_nsec = (long)(left_ns % 1000000000) };
     if (left_ns > 0)
         nanosleep(&t, NULL);
     for (size_t done = 0; done < p->n;) {
@@ -104,21 +123,26 @@ static void *deliver(void *arg)
         free(p);
     }
     shutdown(d->to, SHUT_WR);
+    pthread_join(d->receiver, NULL);
+    let_go(d->wire);
+    free(d);
     return NULL;
 }
 
-static void start(int from, int to)
+static void start(wire *w, int from, int to)
 {
     pthread_t thread;
     direction *d = calloc(1, sizeof *d);
     if (!d)
         die("calloc");
+    d->wire = w;
     d->from = from;
     d->to = to;
     d->end = &d->first;
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->came, NULL);
-    if (pthread_create(&thread, NULL, receive, d) || pthread_create(&thread, NULL, deliver, d))
+    if (pthread_create(&d->receiver, NULL, receive, d) ||
+        pthread_create(&thread, NULL, deliver, d) || pthread_detach(thread))
         die("pthread_create");
 }
 
@@ -155,7 +179,11 @@ int main(int argc, char **argv)
             die("connect");
         no_delay(client);
         no_delay(server);
-        start(client, server);
-        start(server, client);
+        wire *w = calloc(1, sizeof *w);
+        if (!w)
+            die("calloc");
+        *w = (wire){ .client = client, .server = server, .threads = 2 };
+        start(w, client, server);
+        start(w, server, client);
     }
 }

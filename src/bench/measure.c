@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <stdarg.h>
 
-enum { ROWS = 200000, KEYS = 5000, BYTES = 200, SLOW_BATCH = 100 };
+enum { ROWS = 400000, KEYS = 5000, BYTES = 200, SLOW_BATCH = 100 };
 
 #define LOOK_NS (10 * SL_MS)
 #define SETTLE_NS (60 * SL_SEC)

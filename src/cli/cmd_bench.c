@@ -18,7 +18,7 @@ typedef struct bench_flags {
 
 static const sl_opt flags[] = {
     { "rows", SL_OPT_INT, FLAG(rows), "0", 0, 100000000, SL_OPT_CLI_ONLY, "N",
-      "Messages in each run (drain and nodes 200000, blocked and snapshot 100000, processors "
+      "Messages in each run (drain and nodes 400000, blocked and snapshot 100000, processors "
       "and "
       "hot 10000); of backlog the most that wait (10000000)." },
     { "keys", SL_OPT_INT, FLAG(keys), "5000", 1, 10000000, SL_OPT_CLI_ONLY, "N",
