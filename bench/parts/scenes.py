@@ -89,7 +89,7 @@ def scenarios():
     pg += [Scenario(f"hot-{s}", "postgres", ("hot", "--strategy", s), ratio(0.8)) for s in strategies[:3]]
     pg += [Scenario(f"idle-{s}", "postgres", ("idle", "--strategy", s), idle) for s in strategies]
     pg += [Scenario("nodes", "postgres", ("nodes",), lambda rows: []),
-           Scenario("steady", "postgres", ("steady", "--wake", "notify", "--batch", "2000"), steady)]
+           Scenario("steady", "postgres", ("steady", "--wake", "notify", "--batch", "4000"), steady)]
     pg += [Scenario(f"latency-{rate}", "postgres", ("steady", "--wake", "notify", "--rate", str(rate), "--seconds", "15s"),
                     reached) for rate in RATES]
     rotated = ("--strategy", "lanes", "--layout", "rotated")
@@ -98,7 +98,7 @@ def scenarios():
            Scenario("blocked-rotated", "postgres", ("blocked", *rotated), ratio(0.8)),
            Scenario("snapshot-rotated", "postgres", ("snapshot", *rotated), ratio(0.6)),
            Scenario("hot-rotated", "postgres", ("hot", *rotated), ratio(0.8)),
-           Scenario("steady-rotated", "postgres", ("steady", "--wake", "notify", "--batch", "2000", *rotated), steady)]
+           Scenario("steady-rotated", "postgres", ("steady", "--wake", "notify", "--batch", "4000", *rotated), steady)]
     pg += [Scenario("drain-far", "far", ("drain", "--strategy", "lanes"), far),
            Scenario("drain-rotated-far", "far", ("drain", *rotated), lambda rows: [])]
     return pg + [Scenario("drain-sqlite", "sqlite", ("drain",), drained_sqlite)]

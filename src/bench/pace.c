@@ -4,7 +4,7 @@
 #include "core/clock.h"
 
 /* Some 100,000 a second are as much as one session can commit; more of them than are needed take the time of who delivers. */
-enum { PER_PRODUCER = 70000, PRODUCERS_MAX = 16 };
+enum { PER_PRODUCER = 100000, PRODUCERS_MAX = 16 };
 #define TICK_NS (2 * SL_MS)
 #define LATE_NS (SL_SEC)
 

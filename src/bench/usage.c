@@ -69,14 +69,32 @@ static unsigned long long ticks_of_children(pid_t parent)
     return ticks;
 }
 
+/* A session that ends between two looks would be counted by neither, or by both: then it is looked again. */
+static bool read_server(pid_t pid, unsigned long long *ticks)
+{
+    stat_line before, after;
+    for (int tries = 0; tries < 100; tries++) {
+        if (!read_stat(pid, &before))
+            return false;
+        *ticks = ticks_of_children(pid);
+        if (!read_stat(pid, &after))
+            return false;
+        *ticks += after.own + after.ended;
+        if (after.ended == before.ended)
+            break;
+    }
+    return true;
+}
+
 /* A server in another container has pids of its own, which may be anyone's here: its name must be right. */
 double sl_usage_server_cpu(pid_t session)
 {
     stat_line mine, server;
+    unsigned long long ticks;
     if (session <= 0 || !read_stat(session, &mine) || strncmp(mine.name, "postgres", 8) != 0 ||
         !read_stat((pid_t)mine.parent, &server) || strncmp(server.name, "postgres", 8) != 0)
         return -1;
-    return seconds(server.own + server.ended + ticks_of_children((pid_t)mine.parent));
+    return read_server((pid_t)mine.parent, &ticks) ? seconds(ticks) : -1;
 }
 
 int64_t sl_usage_memory(pid_t pid)

@@ -89,8 +89,8 @@ static void as_many_as_needed(void **state)
 {
     (void)state;
     assert_int_equal(sl_pace_producers(1), 1);
-    assert_int_equal(sl_pace_producers(70000), 1);
-    assert_int_equal(sl_pace_producers(70001), 2);
+    assert_int_equal(sl_pace_producers(100000), 1);
+    assert_int_equal(sl_pace_producers(100001), 2);
     assert_int_equal(sl_pace_producers(10000000), 16);
 }
 
