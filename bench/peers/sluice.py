@@ -57,6 +57,7 @@ class Sluice(Peer):
         way = OF_MODE[mode]
         own = [config(way, 1, 500), config(way, 2, 500), config(way, 2, 500, file=True)]
         own += [config("lanes", 2, batch, layout="rotated") for batch in (500, 5000)]
+        own += [config("lanes", 2, 5000)]
         if mode == "unordered":
             return own + [config("lanes", 2, 500)]
         return own + [config("lanes", 2, 500, file=True, layout="rotated")]
