@@ -13,6 +13,7 @@ typedef struct sl_vacuum {
     int64_t (*written)(void *ctx); /* so many rows were deleted or changed so far */
     void *ctx;
     int64_t base; /* as of the last vacuum */
+    int64_t dead; /* what has gone between that and the one before it */
     int64_t step; /* so many more, and it is due again */
     bool ran, asked;
 } sl_vacuum; /* set the first two, the rest zero */

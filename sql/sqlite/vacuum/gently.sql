@@ -1,4 +1,4 @@
 -- There is nothing to be gentle with.
--- in:  none
--- out: delay text
-SELECT '0';
+-- in:  points int8
+-- out: looks text, delay text, points text
+SELECT '0', '0', CAST(?1 AS text);

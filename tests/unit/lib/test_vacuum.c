@@ -108,6 +108,51 @@ static void it_pauses_for_those_who_work(void **state)
                   "DO $$ BEGIN ASSERT current_setting('vacuum_cost_delay') = '1ms'; END $$");
 }
 
+/* Those who work are quicker than one that pauses as long as for a few. */
+static void it_pauses_less_the_more_has_gone(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t gone, points;
+    } cases[] = { { 5000, 200 }, { 19999, 200 }, { 100000, 2000 }, { 10000000, 10000 } };
+    for (size_t i = 0; t.pg && i < sizeof cases / sizeof *cases; i++) {
+        char sql[120];
+        deleted += cases[i].gone;
+        assert_true(due(0));
+        vacuum();
+        snprintf(sql, sizeof sql,
+                 "DO $$ BEGIN ASSERT current_setting('vacuum_cost_limit') = '%lld'; END $$",
+                 (long long)cases[i].points);
+        testdb_script(db, &t.names, sql);
+    }
+}
+
+/* Its node has ended, and did not wait for it. */
+static void what_nobody_waits_for_ends(void **state)
+{
+    (void)state;
+    static const char sleeps[] =
+        "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep(600)%'";
+    sl_stmt s;
+    if (!t.pg ||
+        testdb_int(&t, "SELECT current_setting('server_version_num')::bigint") < 140000)
+        return;
+    vacuum();
+    s = testdb_stmt(db, 0, "SELECT pg_sleep(600)", 0, SL_T_INT8);
+    sl_call call = { .stmt = &s };
+    sl_post post = { .calls = &call, .count = 1 };
+    assert_int_equal(db->ops->post(db, &post, &err), SL_OK);
+    while (testdb_int(&t, sleeps) == 0)
+        usleep(1000);
+    sl_db_close(db);
+    db = NULL;
+    int64_t until_ns = sl_now_ns() + 30 * SL_SEC;
+    while (testdb_int(&t, sleeps) > 0) {
+        assert_true(sl_now_ns() < until_ns);
+        usleep(10000);
+    }
+}
+
 /* An autovacuum that is at it is left to it: then the next one counts. How much room it makes depends on what others can
  * still see: bench/parts/size.py. */
 static void the_outbox_and_what_changes_with_it_are_vacuumed(void **state)
@@ -201,6 +246,8 @@ static int on(const char *name)
         TEST(it_is_due_later_where_it_helps_less),
         TEST(who_may_not_is_not_asked_again),
         TEST(it_pauses_for_those_who_work),
+        TEST(it_pauses_less_the_more_has_gone),
+        TEST(what_nobody_waits_for_ends),
         TEST(the_outbox_and_what_changes_with_it_are_vacuumed),
         TEST(half_of_what_lives_puts_it_off),
         TEST(a_large_backlog_is_left_until_most_of_it_has_gone),
