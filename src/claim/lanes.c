@@ -47,8 +47,10 @@ static int by_lane(const void *a, const void *b)
 static void begin_turn(sl_lanes_claim *c, int64_t max)
 {
     int64_t now_ns = sl_now_ns();
-    (c->posted ? sl_lanes_pick_more : sl_lanes_pick)(c->conf.lanes, (size_t)c->conf.workers,
-                                                     &c->uses);
+    if (c->posted)
+        sl_lanes_pick_more(c->conf.lanes, (size_t)c->conf.workers, &c->uses);
+    else
+        sl_lanes_pick(c->conf.lanes, (size_t)c->conf.workers, &c->uses);
     c->using = true;
     c->forgot = c->looks = false;
     c->mark = false;
@@ -312,6 +314,16 @@ static void raise_settled(sl_lanes_claim *c, const int64_t *lows)
         sl_marks_raise(&c->marks, &c->uses.v[i].floor, c->mark ? c->floors[i] : lows[i]);
 }
 
+/* What was settled says of the lanes' floors. */
+static void move_floors(sl_lanes_claim *c, const sl_batch *b)
+{
+    const int64_t *lows = find_lows(c, b);
+    if (c->marks.able)
+        raise_settled(c, lows);
+    else
+        propose_floors(c, lows);
+}
+
 static sl_rc lanes_settle(sl_claim *base, sl_batch *b, size_t *lost, sl_err *err)
 {
     sl_lanes_claim *c = lanes_of(base);
@@ -319,7 +331,7 @@ static sl_rc lanes_settle(sl_claim *base, sl_batch *b, size_t *lost, sl_err *err
         plan_marks(c, b);
     sl_rc rc = settle(c, lost, err);
     if (rc == SL_OK)
-        (c->marks.able ? raise_settled : propose_floors)(c, find_lows(c, b));
+        move_floors(c, b);
     if (rc == SL_OK || !c->conf.exact) /* else the lanes stay ours until it is settled */
         end_turn(c);
     return rc;
@@ -358,7 +370,7 @@ static sl_rc lanes_post(sl_claim *base, sl_batch *b, bool *posted, sl_err *err)
         return rc;
     c->posted = b;
     remember_floors(c);
-    (c->marks.able ? raise_settled : propose_floors)(c, find_lows(c, b));
+    move_floors(c, b);
     return rc;
 }
 

@@ -281,9 +281,11 @@ static sl_rc post(sl_relay *r, bool *posted, sl_err *err)
 {
     swap_posted(r);
     sl_rc rc = r->claim->ops->post(r->claim, &r->posted, posted, err);
-    if (!*posted)
+    if (!*posted) {
         swap_posted(r);
-    r->posts += *posted;
+        return rc;
+    }
+    r->posts++;
     SL_FAULT("posted");
     return rc;
 }
