@@ -146,8 +146,7 @@ typedef struct sl_dsn {
     bool look;   /* change nothing: nothing is set or prepared on the session, so that it may go
                               through a pooler; a SQLite file is left as it is, wherever it is */
     int wake_fd; /* -1, or gives up waiting when readable, with SL_STOPPED */
-    bool
-        hasty; /* it gives up at once then; else an answer that is on its way may take a moment */
+    bool hasty;  /* it gives up at once then; else it waits a moment for an answer */
 } sl_dsn;
 
 struct sl_db_ops {
