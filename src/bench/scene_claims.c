@@ -116,7 +116,7 @@ static sl_rc begin_large(sl_bench *b, int64_t waiting, double *rate, sl_bench_ro
     sl_team t = team_of(b);
     t.fill.rows = waiting;
     int64_t first = b->box.last_id + 1;
-    int64_t most = 30 * (int64_t)STRETCH; /* some vacuums fall into it, as into all of them */
+    int64_t most = 30 * (int64_t)STRETCH; /* of ten million: two vacuums fall into that */
     int64_t counted = waiting < most ? waiting : most;
     sl_rc rc = sl_bench_prepare(b, &t.fill, err);
     if (rc == SL_OK)

@@ -127,6 +127,15 @@ static void it_pauses_less_the_more_has_gone(void **state)
     }
 }
 
+static void wait_for(const char *sql, int64_t count)
+{
+    int64_t until_ns = sl_now_ns() + 30 * SL_SEC;
+    while (testdb_int(&t, sql) != count) {
+        assert_true(sl_now_ns() < until_ns);
+        usleep(10000);
+    }
+}
+
 /* Its node has ended, and did not wait for it. */
 static void what_nobody_waits_for_ends(void **state)
 {
@@ -142,15 +151,10 @@ static void what_nobody_waits_for_ends(void **state)
     sl_call call = { .stmt = &s };
     sl_post post = { .calls = &call, .count = 1 };
     assert_int_equal(db->ops->post(db, &post, &err), SL_OK);
-    while (testdb_int(&t, sleeps) == 0)
-        usleep(1000);
+    wait_for(sleeps, 1);
     sl_db_close(db);
     db = NULL;
-    int64_t until_ns = sl_now_ns() + 30 * SL_SEC;
-    while (testdb_int(&t, sleeps) > 0) {
-        assert_true(sl_now_ns() < until_ns);
-        usleep(10000);
-    }
+    wait_for(sleeps, 0);
 }
 
 /* An autovacuum that is at it is left to it: then the next one counts. How much room it makes depends on what others can
